@@ -1,0 +1,61 @@
+// What a quantizer under test looks like to this suite. An adapter fills in a Target; properties see nothing else of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "oracle/spec.h"
+
+namespace assay {
+
+/// "unsupported" is an answer: it is counted and printed. "failed" means that the quantizer itself reported an error
+/// for input that its scheme accepts, which is a finding.
+enum class Status : std::uint8_t { ok, unsupported, failed };
+
+/// What every operation is told, besides its buffers.
+struct Request {
+  std::string_view scheme;
+  const Options& options;
+  Format format;  ///< of x
+  const Shape& shape;
+};
+
+/// Buffers are contiguous and row-major, with no padding and no promise of alignment beyond the element's own:
+///   x            element_count(shape) patterns of `format`, little-endian, width/8 bytes each
+///   scales       one pattern of options.scale_format per block, in the order of cut()
+///   zero_points  one int32 per block
+///   codes        one byte per element: int8 if options.is_signed, else uint8
+///   values       element_count(shape) patterns of options.output_format
+/// Every operation is optional: an empty function means that the target does not expose it. `counts` may be null; a
+/// target that does not count sets `counts_special` to false.
+struct Target {
+  std::string name;                  ///< as on the command line, such as "quantizer@avx2"
+  std::string version;
+  std::string isa;                   ///< instruction set of this row, or "-"
+  std::vector<std::string> schemes;  ///< the schemes it declares to follow
+  bool counts_special = true;
+
+  std::function<Status(const Request&, const void* x, void* scales, std::int32_t* zero_points, Counts* counts)>
+      choose_qparams;
+  std::function<Status(const Request&, const void* x, const void* scales, const std::int32_t* zero_points,
+                       void* codes, Counts* counts)>
+      quantize;
+  std::function<Status(const Request&, const void* codes, const void* scales, const std::int32_t* zero_points,
+                       void* values)>
+      dequantize;
+  /// choose_qparams and quantize in one pass over memory.
+  std::function<Status(const Request&, const void* x, void* scales, std::int32_t* zero_points, void* codes,
+                       Counts* counts)>
+      quantize_dynamic;
+
+  /// The same quantizer on the other instruction sets of this machine.
+  std::function<std::vector<Target>()> other_isas;
+};
+
+/// Bytes of one element of a format in the buffers above.
+inline std::size_t byte_width(Format format) { return static_cast<std::size_t>(info(format).width) / 8; }
+
+}  // namespace assay
