@@ -1,0 +1,41 @@
+// The three loops over elements that exist once per instruction set. Everything else in this folder is ordinary code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quantizer {
+
+struct Counts;
+
+/// What one pass over elements learns about them. hi >= 0 >= lo, neither is -0; other than finite elements only count.
+struct Range {
+  float hi = 0, lo = 0;
+  std::size_t nan = 0, inf = 0;
+};
+
+/// A block's parameters as the loops need them: 0 < scale < infinity and qmin <= zero_point <= qmax.
+struct Affine {
+  float scale;
+  std::int32_t zero_point;
+  std::int32_t qmin, qmax;
+};
+
+/// All of them take any n and need the default floating-point environment.
+struct Kernels {
+  const char* isa;
+  void (*extend_range)(const float* x, std::size_t n, Range& range);
+  void (*quantize)(const float* x, std::size_t n, const Affine& affine, std::uint8_t* codes, Counts& counts);
+  void (*dequantize)(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine, float* values);
+};
+
+/// Of the instruction sets that this build has and this machine runs, best first; computed once.
+struct KernelList {
+  static constexpr int kCapacity = 16;
+  Kernels kernels[kCapacity];
+  const char* names[kCapacity + 1];  ///< ends with nullptr
+  int size;
+};
+const KernelList& kernel_list();
+
+}  // namespace quantizer

@@ -1,0 +1,167 @@
+#include "qparams.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace quantizer {
+namespace {
+
+/// mantissa * 2^exponent, plus something in (0, 2^exponent) if `sticky`.
+struct Exact {
+  std::uint64_t mantissa;
+  int exponent;
+  bool sticky = false;
+};
+
+/// The positive values of a binary format: their patterns in order are 0, the smallest subnormal, ... infinity.
+struct Binary {
+  int precision;     ///< significand bits, hidden bit included
+  int min_exponent;  ///< the smallest subnormal is 2^min_exponent
+  Pattern infinity;
+};
+
+constexpr Binary binary_of(ScaleFormat format) {
+  switch (format) {
+    case ScaleFormat::f16: return {11, -24, 0x7C00};
+    case ScaleFormat::bf16: return {8, -133, 0x7F80};
+    default: return {24, -149, 0x7F800000};
+  }
+}
+
+Exact decode(ScaleFormat format, Pattern pattern) {
+  const Binary binary = binary_of(format);
+  const Pattern hidden = Pattern{1} << (binary.precision - 1);
+  const Pattern field = pattern / hidden;
+  if (field == 0) return {pattern, binary.min_exponent};
+  return {pattern % hidden + hidden, binary.min_exponent + static_cast<int>(field) - 1};
+}
+
+Exact magnitude(float x) { return decode(ScaleFormat::f32, std::bit_cast<Pattern>(x) & 0x7FFFFFFFu); }
+
+/// Same value, the top bit of the mantissa at position 62. Not for 0.
+Exact normalized(Exact v) {
+  const int shift = std::countl_zero(v.mantissa) - 1;
+  return {v.mantissa << shift, v.exponent - shift, v.sticky};
+}
+
+bool less(Exact a, Exact b) {
+  if (a.mantissa == 0 || b.mantissa == 0) return a.mantissa < b.mantissa;
+  a = normalized(a);
+  b = normalized(b);
+  return a.exponent != b.exponent ? a.exponent < b.exponent : a.mantissa < b.mantissa;
+}
+
+/// One rounding, half to even. The mantissa is normalized, or at least longer than any significand.
+Pattern round_to(ScaleFormat format, Exact v) {
+  const Binary binary = binary_of(format);
+  const int top = 63 - std::countl_zero(v.mantissa) + v.exponent;
+  const int quantum = std::max(top - (binary.precision - 1), binary.min_exponent);
+  const int shift = quantum - v.exponent;
+  if (shift > 63) return 0;  // below 2^63 in units of 2^exponent, so below half of the quantum
+  const std::uint64_t kept = v.mantissa >> shift;
+  const std::uint64_t rest = v.mantissa & ((std::uint64_t{1} << shift) - 1);
+  const std::uint64_t half = std::uint64_t{1} << (shift - 1);
+  const bool up = rest > half || (rest == half && (v.sticky || kept % 2 == 1));
+  // A carry out of the significand runs into the exponent field, as it should.
+  const std::uint64_t pattern =
+      (static_cast<std::uint64_t>(quantum - binary.min_exponent) << (binary.precision - 1)) + kept + (up ? 1 : 0);
+  return static_cast<Pattern>(std::min<std::uint64_t>(pattern, binary.infinity));
+}
+
+/// a + b, kept to 62 bits or more. What is cut off the smaller one is less than a unit, and not 0 only if sticky.
+Exact sum(Exact a, Exact b) {
+  if (less(a, b)) std::swap(a, b);
+  if (b.mantissa == 0) return a;
+  a = normalized(a);
+  b = normalized(b);
+  const int shift = a.exponent - b.exponent;
+  if (shift > 63) return {a.mantissa, a.exponent, true};
+  const std::uint64_t rest = b.mantissa & ((std::uint64_t{1} << shift) - 1);
+  return {a.mantissa + (b.mantissa >> shift), a.exponent, rest != 0};
+}
+
+/// For an integer divisor and A + e with A integer and 0 <= e < 1: floor((A + e)/divisor) = floor(A/divisor), and the
+/// quotient is an integer exactly if e = 0 and the division leaves nothing. So both stay right. Keeps 54 bits or more.
+Exact quotient(Exact v, std::uint64_t divisor) {
+  if (v.mantissa < (std::uint64_t{1} << 62)) v = normalized(v);
+  return {v.mantissa / divisor, v.exponent, v.sticky || v.mantissa % divisor != 0};
+}
+
+std::int32_t choose_zero_point(CodeRange codes, float lo, Exact scale) {
+  const Exact low = magnitude(lo);
+  if (low.mantissa == 0) return codes.qmin;
+  // -lo/scale as a fraction of integers. Both mantissas have 1..24 bits, so a shift of 39 stays below 2^63, and a longer
+  // one makes the quotient at least 2^16, or less than 1/2.
+  const int shift = low.exponent - scale.exponent;
+  if (shift > 39) return codes.qmax;
+  if (shift < -39) return codes.qmin;
+  const std::uint64_t numerator = low.mantissa << std::max(shift, 0);
+  const std::uint64_t denominator = scale.mantissa << std::max(-shift, 0);
+  const std::uint64_t whole = numerator / denominator;
+  if (whole > 255) return codes.qmax;
+  const std::uint64_t twice_rest = 2 * (numerator % denominator);
+  const std::int32_t below = codes.qmin + static_cast<std::int32_t>(whole);
+  // Half goes to the even sum, not to the even quotient: qmin may be odd.
+  const bool up = twice_rest > denominator || (twice_rest == denominator && below % 2 != 0);
+  return std::min(below + (up ? 1 : 0), codes.qmax);
+}
+
+/// x > (qmax - zero_point + 1/2) * scale, or the like below.
+bool beyond(CodeRange codes, Exact scale, std::int32_t zero_point, float x) {
+  const bool negative = std::bit_cast<Pattern>(x) >> 31 != 0;
+  const std::int32_t steps = negative ? zero_point - codes.qmin : codes.qmax - zero_point;
+  Exact twice = magnitude(x);
+  ++twice.exponent;
+  return less({scale.mantissa * static_cast<std::uint64_t>(2 * steps + 1), scale.exponent}, twice);
+}
+
+}  // namespace
+
+CodeRange code_range(const Spec& spec) {
+  if (!spec.is_signed) return {0, (1 << spec.bits) - 1};
+  const std::int32_t qmax = (1 << (spec.bits - 1)) - 1;
+  return {spec.narrow_range ? -qmax : -qmax - 1, qmax};
+}
+
+bool is_positive_finite(ScaleFormat format, Pattern scale) { return scale != 0 && scale < binary_of(format).infinity; }
+
+float to_float(ScaleFormat format, Pattern scale) {
+  return std::bit_cast<float>(round_to(ScaleFormat::f32, normalized(decode(format, scale))));
+}
+
+QParams choose(const Spec& spec, float hi, float lo) {
+  const CodeRange codes = code_range(spec);
+  const Exact high = magnitude(hi);
+  const Exact low = magnitude(lo);
+  const auto qmax = static_cast<std::uint64_t>(codes.qmax);
+
+  Exact range = sum(high, low);
+  std::uint64_t steps = static_cast<std::uint64_t>(codes.qmax - codes.qmin);
+  if (spec.symmetric) {
+    const auto minus_qmin = static_cast<std::uint64_t>(-codes.qmin);
+    const bool low_decides = less({high.mantissa * minus_qmin, high.exponent}, {low.mantissa * qmax, low.exponent});
+    range = low_decides ? low : high;
+    steps = low_decides ? minus_qmin : qmax;
+  }
+
+  const Pattern largest = binary_of(spec.scale_format).infinity - 1;
+  QParams result = {};
+  result.scale = range.mantissa == 0
+                     ? round_to(spec.scale_format, {std::uint64_t{1} << 62, -62})
+                     : std::clamp(round_to(spec.scale_format, quotient(range, steps)), Pattern{1}, largest);
+  // At most twice: a scale of at least the exact step leaves nothing out of reach, and the next larger one is that.
+  for (;;) {
+    const Exact scale = decode(spec.scale_format, result.scale);
+    result.zero_point = spec.symmetric ? 0 : choose_zero_point(codes, lo, scale);
+    result.saturates = beyond(codes, scale, result.zero_point, hi) || beyond(codes, scale, result.zero_point, lo);
+    if (!result.saturates || result.scale == largest) return result;
+    ++result.scale;
+  }
+}
+
+bool out_of_reach(const Spec& spec, const QParams& qparams, float x) {
+  if ((std::bit_cast<Pattern>(x) & 0x7FFFFFFFu) >= 0x7F800000u) return false;
+  return beyond(code_range(spec), decode(spec.scale_format, qparams.scale), qparams.zero_point, x);
+}
+
+}  // namespace quantizer

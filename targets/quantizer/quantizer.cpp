@@ -1,0 +1,353 @@
+#include "quantizer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels.h"
+#include "qparams.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#elif !defined(__aarch64__)
+#include <cfenv>
+#endif
+
+namespace quantizer {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------- environment
+
+/// The default floating-point environment while it lives. The compiler does not know that float operations depend on it,
+/// so none may stand beside it: they are all in the kernels, which are called through pointers chosen at run time.
+class DefaultEnvironment {
+ public:
+  DefaultEnvironment(const DefaultEnvironment&) = delete;
+  DefaultEnvironment& operator=(const DefaultEnvironment&) = delete;
+
+#if defined(__SSE2__)
+  DefaultEnvironment() : callers_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~DefaultEnvironment() { _mm_setcsr(callers_); }
+
+ private:
+  unsigned callers_;
+#elif defined(__aarch64__)
+  DefaultEnvironment() {
+    asm volatile("mrs %0, fpcr" : "=r"(callers_));
+    asm volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
+  }
+  ~DefaultEnvironment() { asm volatile("msr fpcr, %0" : : "r"(callers_) : "memory"); }
+
+ private:
+  std::uint64_t callers_;
+#else
+  DefaultEnvironment() {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultEnvironment() { std::fesetenv(&callers_); }
+
+ private:
+  std::fenv_t callers_;
+#endif
+};
+
+// ---------------------------------------------------------------------------------------------------- checks
+
+bool multiply(std::size_t a, std::size_t b, std::size_t& product) {
+  if (b != 0 && a > std::numeric_limits<std::size_t>::max() / b) return false;
+  product = a * b;
+  return true;
+}
+
+std::size_t blocks_per_row(const Layout& layout) {
+  return layout.cols / layout.block + (layout.cols % layout.block != 0 ? 1 : 0);
+}
+
+/// Every product that is formed later, positions and sizes in bytes, fits: no factor may hide behind a 0.
+bool is_layout(const Layout& layout) {
+  std::size_t elements = 0;
+  std::size_t bytes = 0;
+  if (layout.kind == Layout::Kind::rows) {
+    if (layout.block == 0) return false;
+    std::size_t blocks = 0;
+    return multiply(layout.rows, layout.cols, elements) && multiply(elements, sizeof(float), bytes) &&
+           multiply(layout.rows, blocks_per_row(layout), blocks);
+  }
+  std::size_t stride = 0;
+  return multiply(layout.channels, layout.inner, stride) && multiply(stride, layout.outer, elements) && multiply(elements, sizeof(float), bytes) &&
+         multiply(layout.channels, sizeof(std::int32_t), bytes);
+}
+
+Status check(const Spec& spec, const Layout& layout, Isa isa) {
+  if (spec.bits < 2 || spec.bits > 8) return Status::bad_spec;
+  if (!spec.is_signed && (spec.symmetric || spec.narrow_range)) return Status::bad_spec;
+  if (!is_layout(layout)) return Status::bad_layout;
+  if (isa.index < 0 || isa.index >= kernel_list().size) return Status::bad_isa;
+  return Status::ok;
+}
+
+const Kernels& kernels_of(Isa isa) { return kernel_list().kernels[isa.index]; }
+
+// ---------------------------------------------------------------------------------------------------- scales
+
+Pattern load_scale(const Spec& spec, const void* scales, std::size_t block) {
+  if (spec.scale_format == ScaleFormat::f32) {
+    std::uint32_t pattern;
+    std::memcpy(&pattern, static_cast<const char*>(scales) + block * sizeof pattern, sizeof pattern);
+    return pattern;
+  }
+  std::uint16_t pattern;
+  std::memcpy(&pattern, static_cast<const char*>(scales) + block * sizeof pattern, sizeof pattern);
+  return pattern;
+}
+
+void store_scale(const Spec& spec, void* scales, std::size_t block, Pattern scale) {
+  if (spec.scale_format == ScaleFormat::f32) {
+    std::memcpy(static_cast<char*>(scales) + block * sizeof scale, &scale, sizeof scale);
+    return;
+  }
+  const auto pattern = static_cast<std::uint16_t>(scale);
+  std::memcpy(static_cast<char*>(scales) + block * sizeof pattern, &pattern, sizeof pattern);
+}
+
+Affine to_affine(const Spec& spec, Pattern scale, std::int32_t zero_point) {
+  const CodeRange codes = code_range(spec);
+  return {to_float(spec.scale_format, scale), zero_point, codes.qmin, codes.qmax};
+}
+
+Status check_qparams(const Spec& spec, const Layout& layout, const void* scales, const std::int32_t* zero_points) {
+  const CodeRange codes = code_range(spec);
+  for (std::size_t block = 0; block < block_count(layout); ++block) {
+    if (!is_positive_finite(spec.scale_format, load_scale(spec, scales, block))) return Status::bad_scale;
+    if (zero_points[block] < codes.qmin || zero_points[block] > codes.qmax) return Status::bad_zero_point;
+  }
+  return Status::ok;
+}
+
+// ---------------------------------------------------------------------------------------------------- walk
+
+// Kernels want consecutive elements. A channel whose runs are shorter than a few vectors is copied together in pieces, and
+// neighbouring channels, which share cache lines, take turns: such channels form a panel.
+constexpr std::size_t kShortRun = 64;
+constexpr std::size_t kPiece = 256;
+constexpr std::size_t kPanel = 16;
+
+/// Some elements of one block, in order: `runs` runs of `run` elements, `stride` apart. At most kPiece if runs > 1.
+struct Piece {
+  std::size_t block, start, runs, run, stride;
+  std::size_t size() const { return runs * run; }
+
+  template <class T>
+  const T* gather(const T* tensor, T* buffer) const {
+    if (runs == 1) return tensor + start;
+    for (std::size_t i = 0; i < runs; ++i) std::copy_n(tensor + start + i * stride, run, buffer + i * run);
+    return buffer;
+  }
+  /// Where to write the elements before scatter().
+  template <class T>
+  T* place(T* tensor, T* buffer) const {
+    return runs == 1 ? tensor + start : buffer;
+  }
+  template <class T>
+  void scatter(const T* buffer, T* tensor) const {
+    if (runs == 1) return;
+    for (std::size_t i = 0; i < runs; ++i) std::copy_n(buffer + i * run, run, tensor + start + i * stride);
+  }
+};
+
+bool has_short_runs(const Layout& layout) {
+  return layout.kind == Layout::Kind::channels && layout.inner < kShortRun && layout.outer > 1 && layout.inner > 0;
+}
+
+std::size_t panel_size(const Layout& layout) { return has_short_runs(layout) ? kPanel : 1; }
+
+/// Calls visit(piece) for the pieces of the blocks first .. first + count - 1; those of one block come in order.
+template <class Visit>
+void for_each_piece(const Layout& layout, std::size_t first, std::size_t count, Visit visit) {
+  if (layout.kind == Layout::Kind::rows) {
+    for (std::size_t block = first; block < first + count; ++block) {
+      const std::size_t row = block / blocks_per_row(layout);
+      const std::size_t column = block % blocks_per_row(layout) * layout.block;
+      visit(Piece{block, row * layout.cols + column, 1, std::min(layout.block, layout.cols - column), 0});
+    }
+    return;
+  }
+  if (layout.inner == 0) return;
+  const std::size_t stride = layout.channels * layout.inner;
+  const std::size_t group = has_short_runs(layout) ? kPiece / layout.inner : 1;
+  for (std::size_t outer = 0; outer < layout.outer; outer += std::min(group, layout.outer - outer)) {
+    for (std::size_t block = first; block < first + count; ++block) {
+      visit(Piece{block, outer * stride + block * layout.inner, std::min(group, layout.outer - outer), layout.inner,
+                  stride});
+    }
+  }
+}
+
+/// Calls visit(first, count) for the panels in order.
+template <class Visit>
+void for_each_panel(const Layout& layout, Visit visit) {
+  const std::size_t blocks = block_count(layout);
+  for (std::size_t first = 0; first < blocks;) {
+    const std::size_t count = std::min(panel_size(layout), blocks - first);
+    visit(first, count);
+    first += count;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- panels
+
+void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
+                  std::size_t count, void* scales, std::int32_t* zero_points, Counts* counts) {
+  float buffer[kPiece];
+  Range ranges[kPanel] = {};
+  for_each_piece(layout, first, count, [&](const Piece& piece) {
+    kernels.extend_range(piece.gather(x, buffer), piece.size(), ranges[piece.block - first]);
+  });
+  for (std::size_t i = 0; i < count; ++i) {
+    const QParams chosen = choose(spec, ranges[i].hi, ranges[i].lo);
+    store_scale(spec, scales, first + i, chosen.scale);
+    zero_points[first + i] = chosen.zero_point;
+    if (counts == nullptr) continue;
+    counts->nan += ranges[i].nan;
+    counts->inf += ranges[i].inf;
+    if (!chosen.saturates) continue;
+    for_each_piece(layout, first + i, 1, [&](const Piece& piece) {
+      const float* const elements = piece.gather(x, buffer);
+      counts->saturated += static_cast<std::size_t>(std::count_if(
+          elements, elements + piece.size(), [&](const float& element) { return out_of_reach(spec, chosen, element); }));
+    });
+  }
+}
+
+void quantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
+                    std::size_t count, const void* scales, const std::int32_t* zero_points, void* codes,
+                    Counts& counts) {
+  float buffer[kPiece];
+  std::uint8_t code_buffer[kPiece];
+  Affine affine[kPanel];
+  for (std::size_t i = 0; i < count; ++i) {
+    affine[i] = to_affine(spec, load_scale(spec, scales, first + i), zero_points[first + i]);
+  }
+  auto* const bytes = static_cast<std::uint8_t*>(codes);
+  for_each_piece(layout, first, count, [&](const Piece& piece) {
+    kernels.quantize(piece.gather(x, buffer), piece.size(), affine[piece.block - first],
+                     piece.place(bytes, code_buffer), counts);
+    piece.scatter(code_buffer, bytes);
+  });
+}
+
+void dequantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const void* codes,
+                      std::size_t first, std::size_t count, const void* scales, const std::int32_t* zero_points,
+                      float* values) {
+  float buffer[kPiece];
+  std::uint8_t code_buffer[kPiece];
+  Affine affine[kPanel];
+  for (std::size_t i = 0; i < count; ++i) {
+    affine[i] = to_affine(spec, load_scale(spec, scales, first + i), zero_points[first + i]);
+  }
+  const auto* const bytes = static_cast<const std::uint8_t*>(codes);
+  for_each_piece(layout, first, count, [&](const Piece& piece) {
+    kernels.dequantize(piece.gather(bytes, code_buffer), spec.is_signed, piece.size(), affine[piece.block - first],
+                       piece.place(values, buffer));
+    piece.scatter(buffer, values);
+  });
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------- public
+
+Layout per_tensor(std::size_t n) { return per_channel(1, 1, n); }
+
+Layout per_channel(std::size_t outer, std::size_t channels, std::size_t inner) {
+  Layout layout;
+  layout.kind = Layout::Kind::channels;
+  layout.outer = outer;
+  layout.channels = channels;
+  layout.inner = inner;
+  return layout;
+}
+
+Layout per_block(std::size_t rows, std::size_t cols, std::size_t block) {
+  Layout layout;
+  layout.kind = Layout::Kind::rows;
+  layout.rows = rows;
+  layout.cols = cols;
+  layout.block = block;
+  return layout;
+}
+
+std::size_t element_count(const Layout& layout) {
+  if (layout.kind == Layout::Kind::rows) return layout.rows * layout.cols;
+  return layout.outer * layout.channels * layout.inner;
+}
+
+std::size_t block_count(const Layout& layout) {
+  if (layout.kind == Layout::Kind::channels) return layout.channels;
+  return layout.block == 0 ? 0 : layout.rows * blocks_per_row(layout);
+}
+
+const char* message(Status status) {
+  switch (status) {
+    case Status::ok: return "ok";
+    case Status::bad_spec: return "bits outside 2..8, or unsigned codes with symmetric or narrow_range";
+    case Status::bad_layout: return "a block of 0 elements, or sizes whose product overflows";
+    case Status::bad_scale: return "a scale is not positive and finite";
+    case Status::bad_zero_point: return "a zero point is no code";
+    case Status::bad_isa: return "no such instruction set";
+  }
+  return "unknown status";
+}
+
+const char* const* isas() { return kernel_list().names; }
+
+Status choose_qparams(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+                      Counts* counts, Isa isa) {
+  if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  if (counts != nullptr) *counts = {};
+  const DefaultEnvironment environment;
+  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+    choose_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, counts);
+  });
+  return Status::ok;
+}
+
+Status quantize(const Spec& spec, const Layout& layout, const float* x, const void* scales,
+                const std::int32_t* zero_points, void* codes, Counts* counts, Isa isa) {
+  if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
+  Counts found;
+  const DefaultEnvironment environment;
+  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+    quantize_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, codes, found);
+  });
+  if (counts != nullptr) *counts = found;
+  return Status::ok;
+}
+
+Status dequantize(const Spec& spec, const Layout& layout, const void* codes, const void* scales,
+                  const std::int32_t* zero_points, float* values, Isa isa) {
+  if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
+  const DefaultEnvironment environment;
+  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+    dequantize_panel(spec, layout, kernels_of(isa), codes, first, count, scales, zero_points, values);
+  });
+  return Status::ok;
+}
+
+Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales,
+                        std::int32_t* zero_points, void* codes, Counts* counts, Isa isa) {
+  if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  Counts found;
+  const DefaultEnvironment environment;
+  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+    choose_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, nullptr);
+    quantize_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, codes, found);
+  });
+  if (counts != nullptr) *counts = found;
+  return Status::ok;
+}
+
+}  // namespace quantizer
