@@ -91,13 +91,13 @@ Html join(const Items& items, std::string_view separator, One one) {
   return out;
 }
 
-/// An id that stays the same as long as the name does.
-inline std::string anchor(std::string_view prefix, std::string_view name) {
-  std::string id(prefix);
-  id += '-';
+/// An id that is the name itself, so it stays the same as long as the name does and no two names share one. Kept as
+/// they are: the characters that a link's fragment may hold.
+inline std::string anchor(std::string_view kind, std::string_view name) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@:";
+  std::string id = fmt::format("{}:", kind);
   for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    id += plain ? c : '-';
+    id += kPlain.find(c) != kPlain.npos ? std::string(1, c) : fmt::format("~{:02x}", static_cast<unsigned char>(c));
   }
   return id;
 }
@@ -183,9 +183,9 @@ inline Html histogram(const CodeUse& use) {
   return html(
       "<svg class=\"histogram\" viewBox=\"0 0 {} 28\" width=\"128\" height=\"28\" preserveAspectRatio=\"none\" "
       "role=\"img\" aria-label=\"{}\"><title>{}</title><path d=\"{}\"/></svg>"
-      "<div class=\"axis\"><span>{}</span><span>{} of {} used</span><span>{}</span></div>",
-      Html{std::to_string(use.counts.size())}, in_words(use), in_words(use), path, use.code(0), use.used(),
-      use.counts.size(), use.code(use.counts.size() - 1));
+      "<div class=\"axis\"><span>{}</span><span>{}</span></div><small>{} of {} used</small>",
+      Html{std::to_string(use.counts.size())}, in_words(use), in_words(use), path, use.code(0),
+      use.code(use.counts.size() - 1), use.used(), use.counts.size());
 }
 
 }  // namespace assay::page

@@ -14,7 +14,7 @@ inline constexpr std::string_view kStyle = R"css(
 html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",
 Arial,sans-serif}
-main{max-width:76rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
+main{max-width:78rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
 code,pre,.mono{font-family:ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace;font-size:.9em;font-variant-ligatures:none}
 code{overflow-wrap:anywhere}
 a{color:inherit;text-decoration-color:var(--line);text-underline-offset:.2em}
@@ -26,6 +26,8 @@ h3{font-size:1rem;font-weight:600;margin:1.6rem 0 .4rem;overflow-wrap:anywhere}
 section{margin-top:2.75rem}
 p{max-width:46rem;margin:0 0 .8rem;overflow-wrap:anywhere}
 .soft,small{color:var(--soft)}
+p.soft{font-size:.9375rem}
+.finding dl+dl{margin-top:1.2rem}
 small{font-size:.8125rem}
 nav{margin-top:1.5rem;padding:.6rem 0;border-top:1px solid var(--line);border-bottom:1px solid var(--line);font-size:.875rem;
 display:flex;flex-wrap:wrap;gap:.2rem 1.25rem}
@@ -56,8 +58,8 @@ thead th{font-weight:600;color:var(--soft);font-size:.8125rem;vertical-align:bot
 tbody th{font-weight:400}
 td code,th code{overflow-wrap:normal}
 .num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.wide{min-width:17rem}.middle{min-width:10rem}
-td small,th small{display:block}
+.wide{min-width:17rem}.middle{min-width:9.5rem}
+td small,th small{display:block;font-size:.92em}
 tr.group>th{background:var(--panel);padding:.5rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
 .badge{white-space:nowrap;font-weight:600}
 .badge i{font-style:normal;display:inline-block;min-width:1em;text-align:center}
@@ -75,17 +77,17 @@ svg{display:block}
 .meter{margin:.25rem 0 0 auto}
 .axis{display:flex;justify-content:space-between;width:128px;font-size:.6875rem;line-height:1.5;color:var(--soft);
 font-variant-numeric:tabular-nums;white-space:nowrap}
-.isas{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-variant-numeric:tabular-nums}
-.isas span{white-space:nowrap}
+.isas{display:grid;grid-template-columns:auto 1fr auto 1fr;gap:0 .6rem;min-width:13rem;font-variant-numeric:tabular-nums}
+.isas b{text-align:right;padding-right:.6rem}
 .sign td{height:2.9rem;border-bottom:1px solid var(--line)}
 .narrow{max-width:38rem}
 .after{margin-top:.9rem}
 @media (max-width:40rem){main{padding:1.5rem 1rem 3rem}h1{font-size:1.5rem}.verdict{padding:1.1rem}
 dl.pairs{grid-template-columns:1fr}dl.pairs>dt{border-bottom:0;padding-bottom:0}dl.pairs>dd{padding-top:.05rem}}
 @page{size:A4 landscape;margin:14mm}
-@media print{body{font-size:10pt}main{max-width:none;padding:0}nav{display:none}section{margin-top:1.6rem}.scroll{overflow:visible}
-table{font-size:8pt}th,td{padding:.3rem .5rem .3rem 0}.wide{min-width:0}.middle{min-width:0}
-tr,.finding,.verdict{break-inside:avoid}h2,h3,tr.group{break-after:avoid}thead{display:table-header-group}
+@media print{html{font-size:9.5pt}body{font-size:1rem}main{max-width:none;padding:0}nav{display:none}section{margin-top:1.6rem}
+.scroll{overflow:visible}table{font-size:.8rem}th,td{padding:.3rem .5rem .3rem 0}.wide,.middle,.isas{min-width:0}
+tr,dl.pairs,.verdict,#approvals{break-inside:avoid}h2,h3,tr.group{break-after:avoid}thead{display:table-header-group}
 .verdict,tr.group>th,pre.command,svg{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 )css";
 

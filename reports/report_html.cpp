@@ -126,15 +126,23 @@ Html verdict_box(const Json& report) {
 
 // ---------------------------------------------------------------------------------------------------- identity
 
+Json isas_not_run(const Json& environment) {
+  Json missing = Json::array();
+  const Json& run = environment.at("isas_run");
+  for (const Json& isa : environment.at("isas_compiled")) {
+    if (std::find(run.begin(), run.end(), isa) == run.end()) missing.push_back(isa);
+  }
+  return missing;
+}
+
 // What the tables below leave blank is said here in words, beside what the auditor declared.
 Json blanks(const Json& report) {
   Json list = Json::array();
-  const Json& environment = report.at("environment");
-  for (const Json& isa : environment.at("isas_compiled")) {
-    const Json& run = environment.at("isas_run");
-    if (std::find(run.begin(), run.end(), isa) == run.end()) {
-      list.push_back(fmt::format("Instruction set {}: compiled, not run on this machine.", str(isa)));
-    }
+  const Json missing = isas_not_run(report.at("environment"));
+  if (!missing.empty()) {
+    std::string names;
+    for (const Json& isa : missing) names += (names.empty() ? "" : ", ") + str(isa);
+    list.push_back("Compiled, but not run on this machine: " + names + ".");
   }
   for (const Json& r : report.at("requirements")) {
     if (r.at("cases") == 0) list.push_back(fmt::format("Requirement {}: no case was judged.", str(r.at("id"))));
@@ -162,15 +170,6 @@ Html not_covered_section(const Json& report) {
   return section("not-covered", "What was not covered", body);
 }
 
-Html isas_not_run(const Json& environment) {
-  Json missing = Json::array();
-  const Json& run = environment.at("isas_run");
-  for (const Json& isa : environment.at("isas_compiled")) {
-    if (std::find(run.begin(), run.end(), isa) == run.end()) missing.push_back(isa);
-  }
-  return codes(missing, "none");
-}
-
 Html identity_section(const Json& report) {
   const Json &target = report.at("target"), &environment = report.at("environment");
   Html body;
@@ -182,7 +181,7 @@ Html identity_section(const Json& report) {
   body += pair("CPU", or_dash(environment.at("cpu")));
   body += pair("Operating system", or_dash(environment.at("os")));
   body += pair("Instruction sets run", codes(environment.at("isas_run"), "none"));
-  body += pair("Compiled, not run", isas_not_run(environment));
+  body += pair("Compiled, not run", codes(isas_not_run(environment), "none"));
   body += pair("Floating point at start", or_dash(environment.at("floating_point")));
   // Digits ungrouped: a seed is copied into a command.
   body += pair("Seed", html("<code>{}</code>", report.at("seed").dump()));
@@ -194,18 +193,23 @@ Html identity_section(const Json& report) {
 
 // ---------------------------------------------------------------------------------------------------- requirements
 
+Html failed_cell(const Json& r) {
+  if (r.at("cases") == 0) return html("<td class=\"num none\">–</td>");
+  if (r.at("failed") == 0) return html("<td class=\"num\">0</td>");
+  return html("<td class=\"num bad\"><b>{}</b></td>", r.at("failed"));
+}
+
 Html requirement_row(const Json& r) {
   const bool judged = r.at("cases") != 0;
-  Html statement = html("{}", r.at("statement"));
-  if (!str(r.at("source")).empty()) statement += html(" <small>From: {}</small>", r.at("source"));
   const std::string id = str(r.at("id"));
-  return html(
-      "<tr id=\"{}\"><th scope=\"row\"><code>{}</code></th><td class=\"wide\">{}</td><td>{}</td>"
-      "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td "
-      "class=\"num\">{}</td><td>{}</td></tr>\n",
-      anchor("requirement", id), id, statement, judged ? str(r.at("method")) : "–",
-      judged ? safe(r.at("cases")) : "none", judged ? safe(r.at("failed")) : "–", r.at("unsupported"),
-      r.at("not_applicable"), badge(str(r.at("verdict"))));
+  Html row = html("<th scope=\"row\"><code>{}</code></th><td class=\"wide\">{}", id, r.at("statement"));
+  if (!str(r.at("source")).empty()) row += html("<small>From: {}</small>", r.at("source"));
+  row += html("</td><td class=\"middle\">{}</td>", judged ? str(r.at("method")) : "–");
+  row += judged ? html("<td class=\"num\">{}</td>", r.at("cases")) : html("<td class=\"num none\">○ none</td>");
+  row += failed_cell(r);
+  row += html("<td class=\"num\">{}</td><td class=\"num\">{}</td><td>{}</td>", r.at("unsupported"),
+              r.at("not_applicable"), badge(str(r.at("verdict"))));
+  return html("<tr id=\"{}\">{}</tr>\n", anchor("requirement", id), row);
 }
 
 Html requirements_section(const Json& report) {
@@ -457,25 +461,27 @@ std::string isa_of(const std::string& target) {
 
 Html runs_cell(const Row& row) {
   return html("<div class=\"isas\">{}</div>", join(row.runs, "", [](const Json* run) {
-                return html("<span title=\"{}\">{} <b>{}</b></span>", run->at("target"), isa_of(str(run->at("target"))),
+                return html("<span title=\"{}\">{}</span><b>{}</b>", run->at("target"), isa_of(str(run->at("target"))),
                             run->at("nanoseconds_per_element"));
               }));
 }
 
-Html error_cell(const Json& run) {
-  const double bound = numeric(run.at("bound_steps")), steps = numeric(run.at("worst_error_steps"));
-  const Html place = html("<small>at element {}</small>", run.at("worst_element"));
+Html error_cell(const Json& run, const Html& place) {
   if (!run.at("worst_error_steps").is_number()) return html("<td class=\"num\">–</td>");
+  const double bound = numeric(run.at("bound_steps")), steps = numeric(run.at("worst_error_steps"));
   const Html beyond =
       steps > bound ? html("<small class=\"bad\">✗ beyond {}</small>", fmt::format("{}", bound)) : Html{};
   return html("<td class=\"num\">{}{}{}{}</td>", steps_text(steps, bound), meter(steps, bound), beyond, place);
 }
 
+constexpr std::pair<const char*, std::string_view> kIllegal[] = {{"illegal_scales", "scales"},
+                                                                 {"illegal_zero_points", "zero points"},
+                                                                 {"illegal_codes", "codes"},
+                                                                 {"illegal_values", "values"}};
+
 Html illegal_cell(const Json& run) {
   Html parts;
-  for (const auto& [key, name] :
-       {std::pair{"illegal_scales", "scales"}, std::pair{"illegal_zero_points", "zero points"},
-        std::pair{"illegal_codes", "codes"}, std::pair{"illegal_values", "values"}}) {
+  for (const auto& [key, name] : kIllegal) {
     if (run.at(key) != 0) parts += html("<small class=\"bad\">{} {}</small>", run.at(key), name);
   }
   return parts.empty() ? html("<td class=\"num\"><span class=\"ok\">✓</span> 0</td>")
@@ -490,7 +496,7 @@ Html slowest_cell(const Row& row) {
   };
   const Json* worst = *std::max_element(row.runs.begin(), row.runs.end(),
                                         [&](const Json* a, const Json* b) { return ratio(a) < ratio(b); });
-  if (ratio(worst) == 0) return html("<td class=\"num\">–</td>");
+  if (ratio(worst) == 0 || row.first->at("blocks") == 1) return html("<td class=\"num\">–</td>");
   return html("<td class=\"num\">{} × median<small>block {}, {}</small><small>{} ns</small></td>",
               three_digits(ratio(worst)), worst->at("slowest_block"), isa_of(str(worst->at("target"))),
               worst->at("slowest_block_nanoseconds"));
@@ -500,15 +506,23 @@ CodeUse code_use(const Json& run) {
   return {run.at("code_counts").get<std::vector<std::uint64_t>>(), run.at("qmin").get<std::int64_t>()};
 }
 
+// All three always, zeros too: a reader must see that they were counted.
+Html special_cell(const Json& run) {
+  Html lines;
+  for (const char* key : {"nan", "inf", "saturated"}) {
+    lines += html("<small class=\"{}\">{} {}</small>", run.at(key) == 0 ? "soft" : "warn", run.at(key), key);
+  }
+  return html("<td class=\"num\">{}</td>", lines);
+}
+
 Html input_row(const Row& row, const Json& shared) {
   const Json& run = *row.first;
   Html out = html("<th scope=\"row\" class=\"middle\"><code>{}</code><small>{}</small></th>", run.at("scheme"),
                   options_beyond(run.at("options"), shared));
   out += html("<td class=\"middle\">{}</td><td class=\"num\">{}</td>", runs_cell(row), run.at("blocks"));
-  out += error_cell(run);
+  out += error_cell(run, html("<small>at element {}</small>", run.at("worst_element")));
   out += html("<td class=\"num\">{}<small>rms {}</small></td>", run.at("worst_block"), run.at("worst_block_rms_steps"));
-  out += html("<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td>", run.at("nan"),
-              run.at("inf"), run.at("saturated"));
+  out += special_cell(run);
   out += illegal_cell(run);
   out += slowest_cell(row);
   out += html("<td>{}</td>", histogram(code_use(run)));
@@ -519,7 +533,7 @@ Html tensor_body(const std::vector<const Json*>& runs, const Json& shared) {
   const Json& run = *runs.front();
   const std::string name = str(run.at("file")) + ":" + str(run.at("tensor"));
   const Html head = html(
-      "<tr class=\"group\"><th colspan=\"11\" scope=\"rowgroup\"><code>{}</code> <span class=\"soft\">{} · {} · "
+      "<tr class=\"group\"><th colspan=\"9\" scope=\"rowgroup\"><code>{}</code> <span class=\"soft\">{} · {} · "
       "{}</span></th></tr>\n",
       run.at("tensor"), run.at("format"), shape_text(run.at("shape")), plural(count(run.at("elements")), "element"));
   return html("<tbody id=\"{}\">\n{}{}</tbody>\n", anchor("input", name), head,
@@ -548,7 +562,7 @@ Html file_table(const std::string& file, const std::vector<const Json*>& runs, c
       "<tr><th>Configuration</th><th>Same bits on<small>ns per element</small></th><th class=\"num\">Blocks</th>"
       "<th class=\"num\">Worst error<small>steps, bound 0.5</small></th><th class=\"num\">Worst block<small>rms in "
       "steps</small></th>"
-      "<th class=\"num\">NaN</th><th class=\"num\">Inf</th><th class=\"num\">Saturated</th><th "
+      "<th class=\"num\">Counted</th><th "
       "class=\"num\">Illegal</th>"
       "<th class=\"num\">Slowest block</th><th>Use of codes</th></tr>");
   Html bodies;
@@ -556,25 +570,26 @@ Html file_table(const std::string& file, const std::vector<const Json*>& runs, c
   return html("<h3><code>{}</code></h3>\n{}", file, table("Tensors of " + file, head, bodies));
 }
 
+Html illegal_total(std::uint64_t illegal) {
+  return illegal == 0 ? html("<span class=\"ok\">✓ none</span>") : html("<span class=\"bad\">✗ {}</span>", illegal);
+}
+
 Html target_summary_row(const std::string& target, const std::vector<const Json*>& runs) {
   std::uint64_t elements = 0, illegal = 0;
-  double worst = 0, nanoseconds = 0, bound = 0.5;
+  double nanoseconds = 0;
   for (const Json* run : runs) {
     elements += count(run->at("elements"));
-    for (const char* key : {"illegal_scales", "illegal_zero_points", "illegal_codes", "illegal_values"}) {
-      illegal += count(run->at(key));
-    }
-    worst = std::max(worst, numeric(run->at("worst_error_steps")));
-    bound = numeric(run->at("bound_steps"));
+    for (const auto& [key, name] : kIllegal) illegal += count(run->at(key));
     nanoseconds += numeric(run->at("nanoseconds_per_element")) * static_cast<double>(count(run->at("elements")));
   }
+  const Json& worst = **std::max_element(runs.begin(), runs.end(), [](const Json* a, const Json* b) {
+    return numeric(a->at("worst_error_steps")) < numeric(b->at("worst_error_steps"));
+  });
   return html(
-      "<tr><th scope=\"row\"><code>{}</code></th><td class=\"num\">{}</td><td class=\"num\">{}</td><td "
-      "class=\"num\">{}</td>"
+      "<tr><th scope=\"row\"><code>{}</code></th><td class=\"num\">{}</td><td class=\"num\">{}</td>{}"
       "<td class=\"num\">{}</td><td>{}</td></tr>\n",
-      target, runs.size(), elements, steps_text(worst, bound),
-      elements == 0 ? "–" : three_digits(nanoseconds / static_cast<double>(elements)),
-      illegal == 0 ? html("<span class=\"ok\">✓ none</span>") : html("<span class=\"bad\">✗ {}</span>", illegal));
+      target, runs.size(), elements, error_cell(worst, html("<small>{}</small>", worst.at("tensor"))),
+      elements == 0 ? "–" : three_digits(nanoseconds / static_cast<double>(elements)), illegal_total(illegal));
 }
 
 Html inputs_section(const Json& report) {
