@@ -1,0 +1,67 @@
+// Extended exact reals: a finite rational, +0 or -0, +infinity, -infinity or NaN, with the arithmetic of IEEE 754 but
+// without rounding. The number library behind it stays in real.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "oracle/spec.h"
+
+namespace assay {
+
+struct Rational;  // defined in real.cpp
+
+class Real {
+ public:
+  Real(int value = 0);               // NOLINT(google-explicit-constructor): formulas mix reals with whole numbers
+  Real(Format format, Bits bits);    ///< exactly the number that the pattern stands for
+  static Real ratio(long long numerator, long long denominator);  ///< denominator > 0
+  static Real infinity(bool negative);
+  static Real nan();
+
+  bool is_nan() const { return kind_ == Kind::nan; }
+  bool is_inf() const { return kind_ == Kind::infinite; }
+  bool is_finite() const { return kind_ == Kind::finite; }
+  bool is_zero() const;
+  bool is_negative() const { return negative_; }  ///< true for -0
+
+  /// "3/8", "-5", "-0", "inf", "nan".
+  std::string fraction() const;
+  /// Rounded once to the nearest double, for printing.
+  double approximate() const;
+
+  friend Real operator-(const Real& a);
+  friend Real operator+(const Real& a, const Real& b);
+  friend Real operator-(const Real& a, const Real& b);
+  friend Real operator*(const Real& a, const Real& b);
+  friend Real operator/(const Real& a, const Real& b);
+  /// As numbers: -0 equals +0, and any comparison with NaN is false.
+  friend bool operator<(const Real& a, const Real& b);
+  friend bool operator==(const Real& a, const Real& b);
+  friend bool operator>(const Real& a, const Real& b) { return b < a; }
+  friend bool operator<=(const Real& a, const Real& b) { return a < b || a == b; }
+  friend bool operator>=(const Real& a, const Real& b) { return b <= a; }
+
+  /// THE rounding function: half to even, gradual underflow, overflow to infinity; the sign of a real that rounds to
+  /// zero is kept. Every other rounding of this suite is defined by this one and by rne.
+  friend Bits rn(Format format, const Real& value);
+  /// To a whole number, half to even; infinities, zeros and NaN stay what they are.
+  friend Real rne(const Real& value);
+
+ private:
+  enum class Kind : std::uint8_t { finite, infinite, nan };
+  explicit Real(const Rational& value);
+
+  Kind kind_ = Kind::finite;
+  bool negative_ = false;
+  std::shared_ptr<const Rational> value_;  // null for zeros, infinities and NaN
+};
+
+Real min(const Real& a, const Real& b);
+Real max(const Real& a, const Real& b);
+Real abs(const Real& a);
+Real clamp(const Real& value, const Real& low, const Real& high);
+/// A finite whole number that fits an int.
+int to_int(const Real& value);
+
+}  // namespace assay
