@@ -42,10 +42,7 @@ class Real {
   friend bool operator<=(const Real& a, const Real& b) { return a < b || a == b; }
   friend bool operator>=(const Real& a, const Real& b) { return b <= a; }
 
-  /// THE rounding function: half to even, gradual underflow, overflow to infinity; the sign of a real that rounds to
-  /// zero is kept. Every other rounding of this suite is defined by this one and by rne.
   friend Bits rn(Format format, const Real& value);
-  /// To a whole number, half to even; infinities, zeros and NaN stay what they are.
   friend Real rne(const Real& value);
 
  private:
@@ -56,6 +53,12 @@ class Real {
   bool negative_ = false;
   std::shared_ptr<const Rational> value_;  // null for zeros, infinities and NaN
 };
+
+/// THE rounding function: half to even, gradual underflow, overflow to infinity; the sign of a real that rounds to zero
+/// is kept. Every other rounding of this suite is defined by this one and by rne.
+Bits rn(Format format, const Real& value);
+/// To a whole number, half to even; infinities, zeros and NaN stay what they are.
+Real rne(const Real& value);
 
 Real min(const Real& a, const Real& b);
 Real max(const Real& a, const Real& b);

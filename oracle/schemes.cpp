@@ -68,7 +68,7 @@ QParams store_scale(const Scheme& scheme, const Options& options, const Range& r
   const Format s = options.scale_format;
   const CodeRange codes = code_range(options);
   const Real step = scheme.step(range, codes);
-  Bits scale = step.is_zero() ? rn(s, 1) : rn(s, step);
+  Bits scale = step.is_zero() ? rn(s, Real(1)) : rn(s, step);
   if (is_zero(s, scale)) scale = smallest_positive(s);
   if (is_inf(s, scale)) scale = largest_finite(s);
   int zero_point = scheme.zero_point(range, codes, Real(s, scale));
