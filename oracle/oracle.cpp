@@ -134,19 +134,26 @@ std::vector<Breakpoint> breakpoints(const Options& options, Format format, QPara
 }
 
 RoundTrip judge_round_trip(const Options& options, Format format, QParams q, Bits x, int code) {
-  const Real scale = scale_of(options, q);
-  const Real input(format, x);
-  const Real error = abs(input - Real(code - q.zero_point) * scale);
   const CodeRange codes = code_range(options);
-  // Reconstructions are equally spaced, so a code is nearest exactly if neither neighbour in range is closer.
-  const auto closer = [&](int other) {
-    return other >= codes.qmin && other <= codes.qmax && abs(input - Real(other - q.zero_point) * scale) < error;
-  };
-  RoundTrip judged;
-  judged.nearest = !closer(code - 1) && !closer(code + 1);
-  judged.within_half_step = error + error <= scale;
-  judged.error_steps = (error / scale).approximate();
-  return judged;
+  const int k = code - q.zero_point;
+  bool above, below;  // x beyond the half step on either side of the reconstruction
+  if (format == Format::f64 || options.scale_format == Format::f64) {
+    const Real scale = scale_of(options, q);
+    above = Real(format, x) > Real::ratio(2 * k + 1, 2) * scale;
+    below = Real(format, x) < Real::ratio(2 * k - 1, 2) * scale;
+  } else {
+    // (2k + 1) * scale has at most 17 + 24 bits and an exponent far inside double's, so these products are exact.
+    const double half_scale = to_double(options.scale_format, q.scale) / 2;
+    above = to_double(format, x) > (2 * k + 1) * half_scale;
+    below = to_double(format, x) < (2 * k - 1) * half_scale;
+  }
+  // Reconstructions are equally spaced, so only a neighbour in range can be closer.
+  return {!(above && code < codes.qmax) && !(below && code > codes.qmin), !above && !below};
+}
+
+double error_in_steps(const Options& options, Format format, QParams q, Bits x, int code) {
+  const Real scale = scale_of(options, q);
+  return (abs(Real(format, x) - Real(code - q.zero_point) * scale) / scale).approximate();
 }
 
 bool range_too_large(std::string_view scheme, const Options& options, Format format, std::span<const Bits> x) {

@@ -70,13 +70,14 @@ struct Breakpoint {
 /// All breakpoints among the finite inputs, ascending: at most qmax - qmin of them.
 std::vector<Breakpoint> breakpoints(const Options& options, Format format, QParams qparams);
 
-/// How one code stands to its input, judged in exact arithmetic.
+/// How one code stands to its finite input, judged exactly.
 struct RoundTrip {
   bool nearest;           ///< no other code reconstructs closer to x
   bool within_half_step;  ///< |x - (code - zero_point) * scale| <= scale/2
-  double error_steps;     ///< |x - (code - zero_point) * scale| / scale, rounded once for printing
 };
 RoundTrip judge_round_trip(const Options& options, Format format, QParams qparams, Bits x, int code);
+/// |x - (code - zero_point) * scale| / scale, exact before its one rounding; for printing.
+double error_in_steps(const Options& options, Format format, QParams qparams, Bits x, int code);
 
 /// The exact step of the block is above the largest finite scale: the only case in which elements are out of reach.
 bool range_too_large(std::string_view scheme, const Options& options, Format format, std::span<const Bits> x);

@@ -1,0 +1,92 @@
+#include "properties/guarded.h"
+
+#include <fmt/format.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+namespace assay {
+namespace {
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+thread_local sigjmp_buf resume_point;
+thread_local const void* volatile fault_address = nullptr;
+
+void on_fault(int, siginfo_t* info, void*) {
+  fault_address = info->si_addr;
+  siglongjmp(resume_point, 1);
+}
+
+// Puts the process's own handlers (a sanitizer's, a fuzzer's) back when it goes.
+class FaultHandlers {
+ public:
+  FaultHandlers() {
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, &segv_);
+    sigaction(SIGBUS, &action, &bus_);
+  }
+  ~FaultHandlers() {
+    sigaction(SIGSEGV, &segv_, nullptr);
+    sigaction(SIGBUS, &bus_, nullptr);
+  }
+  FaultHandlers(const FaultHandlers&) = delete;
+  FaultHandlers& operator=(const FaultHandlers&) = delete;
+
+ private:
+  struct sigaction segv_ = {}, bus_ = {};
+};
+
+}  // namespace
+
+GuardedMemory::~GuardedMemory() {
+  for (const Region& r : regions_) munmap(r.base, r.length);
+}
+
+std::byte* GuardedMemory::allocate(std::size_t size, std::size_t) {
+  const std::size_t page = page_size();
+  const std::size_t inside = (size + page - 1) / page * page;
+  const std::size_t length = inside + 2 * page;
+  void* base = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) throw std::bad_alloc();
+  auto* bytes = static_cast<std::byte*>(base);
+  if (inside > 0) mprotect(bytes + page, inside, PROT_READ | PROT_WRITE);
+  std::byte* buffer = bytes + page + (flush_ == Flush::end ? inside - size : 0);
+  regions_.push_back({bytes, length, buffer, size});
+  return buffer;
+}
+
+void GuardedMemory::seal(std::byte* buffer) {
+  const std::size_t page = page_size();
+  for (const Region& r : regions_) {
+    if (r.buffer == buffer && r.length > 2 * page) mprotect(r.base + page, r.length - 2 * page, PROT_READ);
+  }
+}
+
+std::string GuardedMemory::locate(const void* address) const {
+  const auto* at = static_cast<const std::byte*>(address);
+  for (const Region& r : regions_) {
+    if (at < r.base || at >= r.base + r.length) continue;
+    if (at >= r.buffer + r.size) return fmt::format("{} bytes past a {}-byte buffer", at - (r.buffer + r.size), r.size);
+    if (at < r.buffer) return fmt::format("{} bytes before a {}-byte buffer", r.buffer - at, r.size);
+    return fmt::format("a write at byte {} of a {}-byte input", at - r.buffer, r.size);
+  }
+  return {};
+}
+
+std::optional<const void*> caught_access(const std::function<void()>& work) {
+  const FaultHandlers handlers;
+  if (sigsetjmp(resume_point, 1) != 0) return fault_address;
+  work();
+  return std::nullopt;
+}
+
+}  // namespace assay
