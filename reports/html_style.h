@@ -35,7 +35,7 @@ display:flex;flex-wrap:wrap;gap:.2rem 1.25rem}
 padding:1.35rem 1.5rem 1.25rem}
 .verdict.ok{--mark:var(--ok)}.verdict.bad{--mark:var(--bad)}.verdict.warn{--mark:var(--warn)}
 .verdict h2{font-size:1.65rem;letter-spacing:.01em;color:var(--mark);margin:0 0 .35rem}
-.verdict p{font-size:1.0625rem;margin:0}
+.verdict p{font-size:1.0625rem;margin:0;max-width:60rem}
 .verdict ul{margin:.7rem 0 0}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.9rem 1.5rem;margin:1.25rem 0 0;padding-top:1.1rem;
 border-top:1px solid var(--line)}
@@ -87,7 +87,7 @@ dl.pairs{grid-template-columns:1fr}dl.pairs>dt{border-bottom:0;padding-bottom:0}
 @page{size:A4 landscape;margin:14mm}
 @media print{html{font-size:9.5pt}body{font-size:1rem}main{max-width:none;padding:0}nav{display:none}section{margin-top:1.6rem}
 .scroll{overflow:visible}table{font-size:.8rem}th,td{padding:.3rem .5rem .3rem 0}.wide,.middle,.isas{min-width:0}
-tr,dl.pairs,.verdict,#approvals{break-inside:avoid}h2,h3,tr.group{break-after:avoid}thead{display:table-header-group}
+tr,dl.pairs,.verdict,#approvals{break-inside:avoid}h2,h3,tr.group,.finding>p{break-after:avoid}thead{display:table-header-group}
 .verdict,tr.group>th,pre.command,svg{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 )css";
 

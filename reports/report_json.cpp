@@ -162,11 +162,10 @@ Json requirements_json(const Evidence& evidence) {
 
 std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
+// "index", because only the property knows whether it counts elements or blocks.
 std::string place_of(const Finding& f) {
-  // Zero is also what a verdict about the whole call says, so it is named only where it can mean an element.
-  const std::string_view what = f.example.op == Operation::choose_qparams ? "block" : "element";
-  return fmt::format("In the minimised case ({} of {} {}, {}), at {} {}", to_string(f.example.op),
-                     info(f.example.format).name, shape_text(f.example.shape), f.example.scheme, what, f.verdict.index);
+  return fmt::format("In the minimised case ({} of {} {}, {}), at index {}", to_string(f.example.op),
+                     info(f.example.format).name, shape_text(f.example.shape), f.example.scheme, f.verdict.index);
 }
 
 std::string explanation(const Finding& f) {
@@ -297,7 +296,10 @@ void decide(Json& report, const Evidence& evidence) {
                       : known > 0        ? "pass_with_waivers"
                                          : "pass";
   reasons.insert(reasons.end(), missing.begin(), missing.end());
-  if (known > 0) reasons.push_back(counted(static_cast<std::uint64_t>(known), "known finding") + " accepted");
+  // Under a worse verdict an accepted finding is no reason; the findings list has it all the same.
+  if (report["verdict"] == "pass_with_waivers") {
+    reasons.push_back(counted(static_cast<std::uint64_t>(known), "known finding") + " accepted");
+  }
   report["reasons"] = texts(reasons);
 }
 

@@ -178,7 +178,7 @@ TEST(ReportJson, FindingTellsTheStory) {
   const Json f = changed([](Evidence& e) { e.findings = {a_finding()}; })["findings"][0];
   EXPECT_EQ(f["signature"], signature(a_finding()));
   EXPECT_EQ(f["scheme"], "assay.symmetric");
-  for (const char* part : {"quantizer@avx2", "127 [7f]", "-128 [80]", "element 1", "wraps"}) {
+  for (const char* part : {"quantizer@avx2", "127 [7f]", "-128 [80]", "index 1", "wraps"}) {
     EXPECT_NE(f["explanation"].get<std::string>().find(part), std::string::npos) << part;
   }
   EXPECT_EQ(f["example"]["x"].size(), 2u);
