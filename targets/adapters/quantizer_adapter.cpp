@@ -19,10 +19,17 @@ std::optional<quantizer::Spec> to_spec(const Request& request) {
     return std::nullopt;
   }
   switch (options.scale_format) {
-    case Format::f32: spec.scale_format = quantizer::ScaleFormat::f32; break;
-    case Format::f16: spec.scale_format = quantizer::ScaleFormat::f16; break;
-    case Format::bf16: spec.scale_format = quantizer::ScaleFormat::bf16; break;
-    case Format::f64: return std::nullopt;
+    case Format::f32:
+      spec.scale_format = quantizer::ScaleFormat::f32;
+      break;
+    case Format::f16:
+      spec.scale_format = quantizer::ScaleFormat::f16;
+      break;
+    case Format::bf16:
+      spec.scale_format = quantizer::ScaleFormat::bf16;
+      break;
+    case Format::f64:
+      return std::nullopt;
   }
   spec.bits = options.bits;
   spec.is_signed = options.is_signed;
@@ -40,7 +47,8 @@ std::size_t product(const Shape& shape, std::size_t from, std::size_t to) {
 quantizer::Layout to_layout(const Request& request) {
   const Shape& shape = request.shape;
   switch (request.options.granularity) {
-    case Granularity::per_tensor: break;
+    case Granularity::per_tensor:
+      break;
     case Granularity::per_axis: {
       const auto axis = static_cast<std::size_t>(request.options.axis);
       return quantizer::per_channel(product(shape, 0, axis), product(shape, axis, axis + 1),
@@ -53,9 +61,7 @@ quantizer::Layout to_layout(const Request& request) {
   return quantizer::per_tensor(product(shape, 0, shape.size()));
 }
 
-Status to_status(quantizer::Status status) {
-  return status == quantizer::Status::ok ? Status::ok : Status::failed;
-}
+Status to_status(quantizer::Status status) { return status == quantizer::Status::ok ? Status::ok : Status::failed; }
 
 void report(const quantizer::Counts& from, Counts* to) {
   if (to != nullptr) *to = {from.nan, from.inf, from.saturated};
@@ -91,8 +97,8 @@ Target on_isa(quantizer::Isa isa) {
                             const std::int32_t* zero_points, void* values) {
     const auto spec = to_spec(request);
     if (!spec) return Status::unsupported;
-    return to_status(quantizer::dequantize(*spec, to_layout(request), codes, scales, zero_points,
-                                           static_cast<float*>(values), isa));
+    return to_status(
+        quantizer::dequantize(*spec, to_layout(request), codes, scales, zero_points, static_cast<float*>(values), isa));
   };
   target.quantize_dynamic = [isa](const Request& request, const void* x, void* scales, std::int32_t* zero_points,
                                   void* codes, Counts* counts) {

@@ -1,24 +1,28 @@
 // The loops over elements, compiled once per instruction set.
 //
-// Why the codes are exact. Let s be the scale, h = s/2, x finite, [b, t] = [qmin - zero_point, qmax - zero_point] (which
-// holds 0, and |b|, |t| <= 255). ulp(v) is the distance of neighbouring floats in the binade of v.
+// Why the codes are exact. Let s be the scale, h = s/2, x finite, [b, t] = [qmin - zero_point, qmax - zero_point]
+// (which holds 0, and |b|, |t| <= 255). ulp(v) is the distance of neighbouring floats in the binade of v.
 //   1. Prescaling makes 2^-100 <= s <= 2^100, so nothing below overflows or loses bits to gradual underflow; see Step.
 //   2. k = clamp(rne(x * rn(1/s)), b, t) is a guess. The product has a relative error below 2^-22 and, where the clamp
 //      does not act, a magnitude below 256: it is less than 2^-14 off x/s, so k is at most one off, and only if x/s is
 //      within 2^-14 of a half. Where the clamp acts, k is the end code that x is beyond, or nearly.
-//   3. D = x - k*s exactly, d the computed remainder. Claim: d < h, d = h, d > h just as D is, and so for -h. So d decides
+//   3. D = x - k*s exactly, d the computed remainder. Claim: d < h, d = h, d > h just as D is, and so for -h. So d
+//   decides
 //      exactly between k and its neighbours, what is a tie, and what is out of reach (D > h at k = t, D < -h at k = b).
-//   Proof with a fused multiply-add, d = rn(D). Rounding is monotone and h is a float, so only "D != h but rn(D) = h" has
-//   to be excluded.
-//      |x| >= s: x, s and so D are multiples of ulp(s); h is a multiple of ulp(h) = ulp(s)/2. So D and h are ulp(h) apart
+//   Proof with a fused multiply-add, d = rn(D). Rounding is monotone and h is a float, so only "D != h but rn(D) = h"
+//   has to be excluded.
+//      |x| >= s: x, s and so D are multiples of ulp(s); h is a multiple of ulp(h) = ulp(s)/2. So D and h are ulp(h)
+//      apart
 //        or more, and h +- ulp(h) are floats (or, below a power of two, separated from h by one).
 //      |x| < s: then |k| <= 1. k = 0: D = x is a float. |k| = 1 and |x| >= h: Sterbenz, D is a float. |k| = 1 and
-//        |x| < h is a wrong guess: x * rn(1/s) rounds up to 1/2, which takes (h - |x|)/h <= 1.5 * 2^-24 (1 + 2^-22), less
-//        than 1.5 ulp(h); if s is a power of two, rn(1/s) and the product are exact and it cannot happen; else |x| =
-//        h - ulp(h) in the binade of h, and |D| = h + ulp(h) is a float.
+//        |x| < h is a wrong guess: x * rn(1/s) rounds up to 1/2, which takes (h - |x|)/h <= 1.5 * 2^-24 (1 + 2^-22),
+//        less than 1.5 ulp(h); if s is a power of two, rn(1/s) and the product are exact and it cannot happen; else |x|
+//        = h - ulp(h) in the binade of h, and |D| = h + ulp(h) is a float.
 //   Proof without, s = s_hi + s_lo, s_hi the upper 16 bits of the significand: k*s_hi has at most 24 bits and k*s_lo at
-//   most 16, so both are exact, and d = rn(rn(A) - k*s_lo) with A = x - k*s_hi. If A is a float then d = rn(D): as above.
-//      |x| >= s: A is a multiple of ulp(s). If it is no float, |A| > 2^24 ulp(s) > s, and |k*s_lo| < 2^-7 s leaves |d| > h
+//   most 16, so both are exact, and d = rn(rn(A) - k*s_lo) with A = x - k*s_hi. If A is a float then d = rn(D): as
+//   above.
+//      |x| >= s: A is a multiple of ulp(s). If it is no float, |A| > 2^24 ulp(s) > s, and |k*s_lo| < 2^-7 s leaves |d|
+//      > h
 //        with the sign of A and of D.
 //      |x| < s: k = 0 is plain. |k| = 1 and |x| >= h: s_hi/2 <= |x| < s <= 2 s_hi, Sterbenz. The wrong guess: |A| =
 //        h + ulp(h) - s_lo is a multiple of ulp(h) of at most h + ulp(h).
@@ -59,14 +63,15 @@ using VF = hn::Vec<F32>;
 constexpr float kInteger = 12582912.0f;
 constexpr std::int32_t kIntegerBits = 0x4B400000;
 
-// One block's constants. Outside [2^-100, 2^100] scale and elements are first multiplied by 2^100 or 2^-100. That is exact,
-// but for an element that overflows, which was more than 2^127 scales away from 0 and is out of reach as infinity too; and
-// for one that underflows, which stays below half a scale and has k = 0 either way.
+// One block's constants. Outside [2^-100, 2^100] scale and elements are first multiplied by 2^100 or 2^-100. That is
+// exact, but for an element that overflows, which was more than 2^127 scales away from 0 and is out of reach as
+// infinity too; and for one that underflows, which stays below half a scale and has k = 0 either way.
 struct Step {
   float prescale;
   float scale, scale_hi, scale_lo;
   float inverse, half;
-  float shift;  ///< kInteger + zero_point: ties of the guess go astray if zero_point is odd, but they are settled anyway
+  float
+      shift;  ///< kInteger + zero_point: ties of the guess go astray if zero_point is odd, but they are settled anyway
   float least, greatest;
   std::int32_t zero_point;
 };
@@ -139,8 +144,7 @@ HWY_INLINE void settle(const Step& step, VF x, VF shifted, VF remainder, std::ui
   store_low_bytes(hn::Add(k, hn::Set(i32, step.zero_point)), code);
 
   const auto infinite = hn::Eq(hn::Abs(x), hn::Inf(f32));
-  const auto out_of_reach =
-      hn::Or(hn::And(above, hn::Eq(guessed, greatest)), hn::And(below, hn::Eq(guessed, least)));
+  const auto out_of_reach = hn::Or(hn::And(above, hn::Eq(guessed, greatest)), hn::And(below, hn::Eq(guessed, least)));
   const std::size_t infinities = hn::CountTrue(f32, infinite);
   counts.nan += hn::CountTrue(f32, nan);
   counts.inf += infinities;
@@ -216,8 +220,8 @@ HWY_INLINE void extend_by_vector(const float* x, VF& hi, VF& lo, Range& range) {
   lo = hn::Min(lo, v);
 }
 
-/// n is a multiple of 4 vectors. Returns false, with hi and lo as they were, if some element is not finite: that shows in
-/// the sum of x * 0, which is 0 exactly if all are.
+/// n is a multiple of 4 vectors. Returns false, with hi and lo as they were, if some element is not finite: that shows
+/// in the sum of x * 0, which is 0 exactly if all are.
 HWY_INLINE bool extend_if_finite(const float* x, std::size_t n, VF& hi, VF& lo) {
   const F32 f32;
   const std::size_t lanes = hn::Lanes(f32);

@@ -10,8 +10,8 @@ struct Counts;
 
 /// What one pass over elements learns about them. hi >= 0 >= lo, neither is -0; other than finite elements only count.
 struct Range {
-  float hi = 0, lo = 0;
-  std::size_t nan = 0, inf = 0;
+  float hi, lo;
+  std::size_t nan, inf;
 };
 
 /// A block's parameters as the loops need them: 0 < scale < infinity and qmin <= zero_point <= qmax.

@@ -22,9 +22,12 @@ struct Binary {
 
 constexpr Binary binary_of(ScaleFormat format) {
   switch (format) {
-    case ScaleFormat::f16: return {11, -24, 0x7C00};
-    case ScaleFormat::bf16: return {8, -133, 0x7F80};
-    default: return {24, -149, 0x7F800000};
+    case ScaleFormat::f16:
+      return {11, -24, 0x7C00};
+    case ScaleFormat::bf16:
+      return {8, -133, 0x7F80};
+    default:
+      return {24, -149, 0x7F800000};
   }
 }
 
@@ -38,7 +41,8 @@ Exact decode(ScaleFormat format, Pattern pattern) {
 
 Exact magnitude(float x) { return decode(ScaleFormat::f32, std::bit_cast<Pattern>(x) & 0x7FFFFFFFu); }
 
-/// Same value, the top bit of the mantissa at position 62. Not for 0.
+/// Same value, the top bit of the mantissa at position 62. A zero gets an exponent below that of every other value of
+/// its format.
 Exact normalized(Exact v) {
   const int shift = std::countl_zero(v.mantissa) - 1;
   return {v.mantissa << shift, v.exponent - shift, v.sticky};
@@ -68,16 +72,17 @@ Pattern round_to(ScaleFormat format, Exact v) {
   return static_cast<Pattern>(std::min<std::uint64_t>(pattern, binary.infinity));
 }
 
-/// a + b, kept to 62 bits or more. What is cut off the smaller one is less than a unit, and not 0 only if sticky.
+/// a + b, kept to 62 bits or more. What is cut off the one with the smaller exponent is less than a unit, and not 0
+/// only if sticky. Without branches, because which one is smaller cannot be predicted.
 Exact sum(Exact a, Exact b) {
-  if (less(a, b)) std::swap(a, b);
-  if (b.mantissa == 0) return a;
   a = normalized(a);
   b = normalized(b);
-  const int shift = a.exponent - b.exponent;
-  if (shift > 63) return {a.mantissa, a.exponent, true};
-  const std::uint64_t rest = b.mantissa & ((std::uint64_t{1} << shift) - 1);
-  return {a.mantissa + (b.mantissa >> shift), a.exponent, rest != 0};
+  const int exponent = std::max(a.exponent, b.exponent);
+  const int shift_a = std::min(exponent - a.exponent, 63);  // shifts out everything, as further would
+  const int shift_b = std::min(exponent - b.exponent, 63);
+  const std::uint64_t kept_a = a.mantissa >> shift_a;
+  const std::uint64_t kept_b = b.mantissa >> shift_b;
+  return {kept_a + kept_b, exponent, kept_a << shift_a != a.mantissa || kept_b << shift_b != b.mantissa};
 }
 
 /// For an integer divisor and A + e with A integer and 0 <= e < 1: floor((A + e)/divisor) = floor(A/divisor), and the
@@ -90,8 +95,8 @@ Exact quotient(Exact v, std::uint64_t divisor) {
 std::int32_t choose_zero_point(CodeRange codes, float lo, Exact scale) {
   const Exact low = magnitude(lo);
   if (low.mantissa == 0) return codes.qmin;
-  // -lo/scale as a fraction of integers. Both mantissas have 1..24 bits, so a shift of 39 stays below 2^63, and a longer
-  // one makes the quotient at least 2^16, or less than 1/2.
+  // -lo/scale as a fraction of integers. Both mantissas have 1..24 bits, so a shift of 39 stays below 2^63, and a
+  // longer one makes the quotient at least 2^16, or less than 1/2.
   const int shift = low.exponent - scale.exponent;
   if (shift > 39) return codes.qmax;
   if (shift < -39) return codes.qmin;
@@ -126,6 +131,7 @@ CodeRange code_range(const Spec& spec) {
 bool is_positive_finite(ScaleFormat format, Pattern scale) { return scale != 0 && scale < binary_of(format).infinity; }
 
 float to_float(ScaleFormat format, Pattern scale) {
+  if (format == ScaleFormat::f32) return std::bit_cast<float>(scale);
   return std::bit_cast<float>(round_to(ScaleFormat::f32, normalized(decode(format, scale))));
 }
 

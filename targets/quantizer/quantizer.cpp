@@ -18,8 +18,8 @@ namespace {
 
 // ---------------------------------------------------------------------------------------------------- environment
 
-/// The default floating-point environment while it lives. The compiler does not know that float operations depend on it,
-/// so none may stand beside it: they are all in the kernels, which are called through pointers chosen at run time.
+/// The default floating-point environment while it lives. The compiler does not know that float operations depend on
+/// it, so none may stand beside it: they are all in the kernels, which are called through pointers chosen at run time.
 class DefaultEnvironment {
  public:
   DefaultEnvironment(const DefaultEnvironment&) = delete;
@@ -75,8 +75,8 @@ bool is_layout(const Layout& layout) {
            multiply(layout.rows, blocks_per_row(layout), blocks);
   }
   std::size_t stride = 0;
-  return multiply(layout.channels, layout.inner, stride) && multiply(stride, layout.outer, elements) && multiply(elements, sizeof(float), bytes) &&
-         multiply(layout.channels, sizeof(std::int32_t), bytes);
+  return multiply(layout.channels, layout.inner, stride) && multiply(stride, layout.outer, elements) &&
+         multiply(elements, sizeof(float), bytes) && multiply(layout.channels, sizeof(std::int32_t), bytes);
 }
 
 Status check(const Spec& spec, const Layout& layout, Isa isa) {
@@ -86,8 +86,6 @@ Status check(const Spec& spec, const Layout& layout, Isa isa) {
   if (isa.index < 0 || isa.index >= kernel_list().size) return Status::bad_isa;
   return Status::ok;
 }
-
-const Kernels& kernels_of(Isa isa) { return kernel_list().kernels[isa.index]; }
 
 // ---------------------------------------------------------------------------------------------------- scales
 
@@ -111,11 +109,6 @@ void store_scale(const Spec& spec, void* scales, std::size_t block, Pattern scal
   std::memcpy(static_cast<char*>(scales) + block * sizeof pattern, &pattern, sizeof pattern);
 }
 
-Affine to_affine(const Spec& spec, Pattern scale, std::int32_t zero_point) {
-  const CodeRange codes = code_range(spec);
-  return {to_float(spec.scale_format, scale), zero_point, codes.qmin, codes.qmax};
-}
-
 Status check_qparams(const Spec& spec, const Layout& layout, const void* scales, const std::int32_t* zero_points) {
   const CodeRange codes = code_range(spec);
   for (std::size_t block = 0; block < block_count(layout); ++block) {
@@ -127,60 +120,76 @@ Status check_qparams(const Spec& spec, const Layout& layout, const void* scales,
 
 // ---------------------------------------------------------------------------------------------------- walk
 
-// Kernels want consecutive elements. A channel whose runs are shorter than a few vectors is copied together in pieces, and
-// neighbouring channels, which share cache lines, take turns: such channels form a panel.
+// Kernels want consecutive elements. Where channels come in runs shorter than a few vectors, a panel of neighbouring
+// channels, which share cache lines, is sorted into buffers first, row by row, so that each cache line is touched once.
 constexpr std::size_t kShortRun = 64;
-constexpr std::size_t kPiece = 256;
+constexpr std::size_t kPiece = 256;  ///< elements of one block that are sorted at a time
 constexpr std::size_t kPanel = 16;
 
-/// Some elements of one block, in order: `runs` runs of `run` elements, `stride` apart. At most kPiece if runs > 1.
+bool has_short_runs(const Layout& layout) {
+  return layout.kind == Layout::Kind::channels && layout.inner < kShortRun && layout.outer > 1;
+}
+
+/// std::copy_n is a call, which is much for the single element that a run mostly is.
+template <class T>
+void copy_run(const T* from, std::size_t run, T* to) {
+  if (run == 1) {
+    *to = *from;
+  } else {
+    std::copy_n(from, run, to);
+  }
+}
+
+/// Some elements of some neighbouring blocks. Each block has `runs` runs of `run` elements, `stride` apart; that of the
+/// next block follows directly. In a buffer, the blocks are kPiece elements apart.
 struct Piece {
-  std::size_t block, start, runs, run, stride;
+  std::size_t first, count, start, runs, run, stride;
+  bool in_place;  ///< one run of one block: needs no buffer
+
   std::size_t size() const { return runs * run; }
 
   template <class T>
   const T* gather(const T* tensor, T* buffer) const {
-    if (runs == 1) return tensor + start;
-    for (std::size_t i = 0; i < runs; ++i) std::copy_n(tensor + start + i * stride, run, buffer + i * run);
+    if (in_place) return tensor + start;
+    for (std::size_t i = 0; i < runs; ++i) {
+      const T* const row = tensor + start + i * stride;
+      for (std::size_t j = 0; j < count; ++j) copy_run(row + j * run, run, buffer + j * kPiece + i * run);
+    }
     return buffer;
   }
-  /// Where to write the elements before scatter().
+  /// Where results go before scatter().
   template <class T>
   T* place(T* tensor, T* buffer) const {
-    return runs == 1 ? tensor + start : buffer;
+    return in_place ? tensor + start : buffer;
   }
   template <class T>
   void scatter(const T* buffer, T* tensor) const {
-    if (runs == 1) return;
-    for (std::size_t i = 0; i < runs; ++i) std::copy_n(buffer + i * run, run, tensor + start + i * stride);
+    if (in_place) return;
+    for (std::size_t i = 0; i < runs; ++i) {
+      T* const row = tensor + start + i * stride;
+      for (std::size_t j = 0; j < count; ++j) copy_run(buffer + j * kPiece + i * run, run, row + j * run);
+    }
   }
 };
 
-bool has_short_runs(const Layout& layout) {
-  return layout.kind == Layout::Kind::channels && layout.inner < kShortRun && layout.outer > 1 && layout.inner > 0;
-}
-
-std::size_t panel_size(const Layout& layout) { return has_short_runs(layout) ? kPanel : 1; }
-
-/// Calls visit(piece) for the pieces of the blocks first .. first + count - 1; those of one block come in order.
+/// Calls visit(piece) for pieces that make up the blocks first .. first + count - 1, which are one panel or part of it.
 template <class Visit>
 void for_each_piece(const Layout& layout, std::size_t first, std::size_t count, Visit visit) {
   if (layout.kind == Layout::Kind::rows) {
-    for (std::size_t block = first; block < first + count; ++block) {
-      const std::size_t row = block / blocks_per_row(layout);
-      const std::size_t column = block % blocks_per_row(layout) * layout.block;
-      visit(Piece{block, row * layout.cols + column, 1, std::min(layout.block, layout.cols - column), 0});
-    }
+    const std::size_t row = first / blocks_per_row(layout);
+    const std::size_t column = first % blocks_per_row(layout) * layout.block;
+    const std::size_t run = std::min(layout.block, layout.cols - column);
+    visit(Piece{first, 1, row * layout.cols + column, 1, run, 0, true});
     return;
   }
   if (layout.inner == 0) return;
+  const bool in_place = !has_short_runs(layout);
   const std::size_t stride = layout.channels * layout.inner;
-  const std::size_t group = has_short_runs(layout) ? kPiece / layout.inner : 1;
-  for (std::size_t outer = 0; outer < layout.outer; outer += std::min(group, layout.outer - outer)) {
-    for (std::size_t block = first; block < first + count; ++block) {
-      visit(Piece{block, outer * stride + block * layout.inner, std::min(group, layout.outer - outer), layout.inner,
-                  stride});
-    }
+  const std::size_t most = in_place ? 1 : kPiece / layout.inner;
+  for (std::size_t outer = 0; outer < layout.outer;) {
+    const std::size_t runs = std::min(most, layout.outer - outer);
+    visit(Piece{first, count, outer * stride + first * layout.inner, runs, layout.inner, stride, in_place});
+    outer += runs;
   }
 }
 
@@ -189,7 +198,7 @@ template <class Visit>
 void for_each_panel(const Layout& layout, Visit visit) {
   const std::size_t blocks = block_count(layout);
   for (std::size_t first = 0; first < blocks;) {
-    const std::size_t count = std::min(panel_size(layout), blocks - first);
+    const std::size_t count = std::min(has_short_runs(layout) ? kPanel : 1, blocks - first);
     visit(first, count);
     first += count;
   }
@@ -199,10 +208,12 @@ void for_each_panel(const Layout& layout, Visit visit) {
 
 void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
                   std::size_t count, void* scales, std::int32_t* zero_points, Counts* counts) {
-  float buffer[kPiece];
-  Range ranges[kPanel] = {};
+  float buffer[kPanel * kPiece];
+  Range ranges[kPanel];
+  std::fill_n(ranges, count, Range{});  // not all: a panel is mostly one block, which may be short
   for_each_piece(layout, first, count, [&](const Piece& piece) {
-    kernels.extend_range(piece.gather(x, buffer), piece.size(), ranges[piece.block - first]);
+    const float* const elements = piece.gather(x, buffer);
+    for (std::size_t i = 0; i < count; ++i) kernels.extend_range(elements + i * kPiece, piece.size(), ranges[i]);
   });
   for (std::size_t i = 0; i < count; ++i) {
     const QParams chosen = choose(spec, ranges[i].hi, ranges[i].lo);
@@ -214,25 +225,37 @@ void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels
     if (!chosen.saturates) continue;
     for_each_piece(layout, first + i, 1, [&](const Piece& piece) {
       const float* const elements = piece.gather(x, buffer);
-      counts->saturated += static_cast<std::size_t>(std::count_if(
-          elements, elements + piece.size(), [&](const float& element) { return out_of_reach(spec, chosen, element); }));
+      counts->saturated +=
+          static_cast<std::size_t>(std::count_if(elements, elements + piece.size(), [&](const float& element) {
+            return out_of_reach(spec, chosen, element);
+          }));
     });
+  }
+}
+
+void load_affine(const Spec& spec, std::size_t first, std::size_t count, const void* scales,
+                 const std::int32_t* zero_points, Affine* affine) {
+  const CodeRange codes = code_range(spec);
+  for (std::size_t i = 0; i < count; ++i) {
+    affine[i] = {to_float(spec.scale_format, load_scale(spec, scales, first + i)), zero_points[first + i], codes.qmin,
+                 codes.qmax};
   }
 }
 
 void quantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
                     std::size_t count, const void* scales, const std::int32_t* zero_points, void* codes,
                     Counts& counts) {
-  float buffer[kPiece];
-  std::uint8_t code_buffer[kPiece];
+  float buffer[kPanel * kPiece];
+  std::uint8_t code_buffer[kPanel * kPiece];
   Affine affine[kPanel];
-  for (std::size_t i = 0; i < count; ++i) {
-    affine[i] = to_affine(spec, load_scale(spec, scales, first + i), zero_points[first + i]);
-  }
+  load_affine(spec, first, count, scales, zero_points, affine);
   auto* const bytes = static_cast<std::uint8_t*>(codes);
   for_each_piece(layout, first, count, [&](const Piece& piece) {
-    kernels.quantize(piece.gather(x, buffer), piece.size(), affine[piece.block - first],
-                     piece.place(bytes, code_buffer), counts);
+    const float* const from = piece.gather(x, buffer);
+    std::uint8_t* const to = piece.place(bytes, code_buffer);
+    for (std::size_t i = 0; i < count; ++i) {
+      kernels.quantize(from + i * kPiece, piece.size(), affine[i], to + i * kPiece, counts);
+    }
     piece.scatter(code_buffer, bytes);
   });
 }
@@ -240,16 +263,17 @@ void quantize_panel(const Spec& spec, const Layout& layout, const Kernels& kerne
 void dequantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const void* codes,
                       std::size_t first, std::size_t count, const void* scales, const std::int32_t* zero_points,
                       float* values) {
-  float buffer[kPiece];
-  std::uint8_t code_buffer[kPiece];
+  float buffer[kPanel * kPiece];
+  std::uint8_t code_buffer[kPanel * kPiece];
   Affine affine[kPanel];
-  for (std::size_t i = 0; i < count; ++i) {
-    affine[i] = to_affine(spec, load_scale(spec, scales, first + i), zero_points[first + i]);
-  }
+  load_affine(spec, first, count, scales, zero_points, affine);
   const auto* const bytes = static_cast<const std::uint8_t*>(codes);
   for_each_piece(layout, first, count, [&](const Piece& piece) {
-    kernels.dequantize(piece.gather(bytes, code_buffer), spec.is_signed, piece.size(), affine[piece.block - first],
-                       piece.place(values, buffer));
+    const std::uint8_t* const from = piece.gather(bytes, code_buffer);
+    float* const to = piece.place(values, buffer);
+    for (std::size_t i = 0; i < count; ++i) {
+      kernels.dequantize(from + i * kPiece, spec.is_signed, piece.size(), affine[i], to + i * kPiece);
+    }
     piece.scatter(buffer, values);
   });
 }
@@ -290,12 +314,18 @@ std::size_t block_count(const Layout& layout) {
 
 const char* message(Status status) {
   switch (status) {
-    case Status::ok: return "ok";
-    case Status::bad_spec: return "bits outside 2..8, or unsigned codes with symmetric or narrow_range";
-    case Status::bad_layout: return "a block of 0 elements, or sizes whose product overflows";
-    case Status::bad_scale: return "a scale is not positive and finite";
-    case Status::bad_zero_point: return "a zero point is no code";
-    case Status::bad_isa: return "no such instruction set";
+    case Status::ok:
+      return "ok";
+    case Status::bad_spec:
+      return "bits outside 2..8, or unsigned codes with symmetric or narrow_range";
+    case Status::bad_layout:
+      return "a block of 0 elements, or sizes whose product overflows";
+    case Status::bad_scale:
+      return "a scale is not positive and finite";
+    case Status::bad_zero_point:
+      return "a zero point is no code";
+    case Status::bad_isa:
+      return "no such instruction set";
   }
   return "unknown status";
 }
@@ -306,9 +336,10 @@ Status choose_qparams(const Spec& spec, const Layout& layout, const float* x, vo
                       Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (counts != nullptr) *counts = {};
+  const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
   for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    choose_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, counts);
+    choose_panel(spec, layout, kernels, x, first, count, scales, zero_points, counts);
   });
   return Status::ok;
 }
@@ -318,9 +349,10 @@ Status quantize(const Spec& spec, const Layout& layout, const float* x, const vo
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
   Counts found;
+  const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
   for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    quantize_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, codes, found);
+    quantize_panel(spec, layout, kernels, x, first, count, scales, zero_points, codes, found);
   });
   if (counts != nullptr) *counts = found;
   return Status::ok;
@@ -330,21 +362,23 @@ Status dequantize(const Spec& spec, const Layout& layout, const void* codes, con
                   const std::int32_t* zero_points, float* values, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
+  const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
   for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    dequantize_panel(spec, layout, kernels_of(isa), codes, first, count, scales, zero_points, values);
+    dequantize_panel(spec, layout, kernels, codes, first, count, scales, zero_points, values);
   });
   return Status::ok;
 }
 
-Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales,
-                        std::int32_t* zero_points, void* codes, Counts* counts, Isa isa) {
+Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+                        void* codes, Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   Counts found;
+  const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
   for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    choose_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, nullptr);
-    quantize_panel(spec, layout, kernels_of(isa), x, first, count, scales, zero_points, codes, found);
+    choose_panel(spec, layout, kernels, x, first, count, scales, zero_points, nullptr);
+    quantize_panel(spec, layout, kernels, x, first, count, scales, zero_points, codes, found);
   });
   if (counts != nullptr) *counts = found;
   return Status::ok;

@@ -1,5 +1,5 @@
-// An exact SIMD quantizer: affine quantization of f32 tensors to 2..8-bit integer codes, correctly rounded in every lane
-// on every instruction set. Stands alone: needs only Google Highway and the standard library.
+// An exact SIMD quantizer: affine quantization of f32 tensors to 2..8-bit integer codes, correctly rounded in every
+// lane on every instruction set. Stands alone: needs only Google Highway and the standard library.
 //
 // What it computes, per block of elements that share one scale and zero point (R_S: one round-half-to-even to the scale
 // format; rne: round half to even to an integer; all quotients and products exact before that one rounding):
@@ -34,7 +34,8 @@ struct Spec {
 
 /// How a contiguous row-major tensor is cut into blocks.
 /// Channels: x is [outer][channels][inner]; all elements of one channel form a block; `channels` scales, in order.
-///   per tensor: {1, 1, n}. Axis k of an n-d tensor: outer = product of the dimensions before k, inner = of those after.
+///   per tensor: {1, 1, n}. Axis k of an n-d tensor: outer = product of the dimensions before k, inner = of those
+///   after.
 /// Rows: x is [rows][cols]; each row is cut into blocks of `block` elements, the last of a row may be shorter;
 ///   rows * ceil(cols/block) scales, in order.
 struct Layout {
@@ -57,11 +58,11 @@ struct Counts {
 
 enum class Status : std::uint8_t {
   ok,
-  bad_spec,    ///< bits outside 2..8, or unsigned codes with symmetric or narrow_range
-  bad_layout,  ///< block of 0 elements, or sizes whose product overflows
-  bad_scale,   ///< a given scale is not positive and finite; nothing was written
+  bad_spec,        ///< bits outside 2..8, or unsigned codes with symmetric or narrow_range
+  bad_layout,      ///< block of 0 elements, or sizes whose product overflows
+  bad_scale,       ///< a given scale is not positive and finite; nothing was written
   bad_zero_point,  ///< a given zero point is no code; nothing was written
-  bad_isa      ///< not among isas()
+  bad_isa          ///< not among isas()
 };
 const char* message(Status status);
 
@@ -89,7 +90,7 @@ Status dequantize(const Spec& spec, const Layout& layout, const void* codes, con
                   const std::int32_t* zero_points, float* values, Isa isa = {});
 
 /// choose_qparams and quantize block by block, so that each block is read from memory once.
-Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales,
-                        std::int32_t* zero_points, void* codes, Counts* counts = nullptr, Isa isa = {});
+Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+                        void* codes, Counts* counts = nullptr, Isa isa = {});
 
 }  // namespace quantizer

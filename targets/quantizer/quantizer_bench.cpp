@@ -1,5 +1,6 @@
-// Elements per second, next to loops that do less: one that only moves the bytes, and the two usual quantizers, which are
-// not exact. The plain loops are compiled for the same machines, so that the compiler's vectorizer has a fair chance.
+// Elements per second, next to loops that do less: one that only moves the bytes, and the two usual quantizers, which
+// are not exact. The plain loops are compiled for the same machines, so that the compiler's vectorizer has a fair
+// chance.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

@@ -34,7 +34,9 @@ namespace quantizer {
 bool operator==(const Counts& a, const Counts& b) {
   return a.nan == b.nan && a.inf == b.inf && a.saturated == b.saturated;
 }
-void PrintTo(const Counts& c, std::ostream* os) { *os << c.nan << " nan " << c.inf << " inf " << c.saturated << " sat"; }
+void PrintTo(const Counts& c, std::ostream* os) {
+  *os << c.nan << " nan " << c.inf << " inf " << c.saturated << " sat";
+}
 void PrintTo(Status status, std::ostream* os) { *os << message(status); }
 
 namespace {
@@ -167,16 +169,21 @@ Chosen reference_qparams(const Spec& spec, float hi, float lo) {
   }
   Chosen chosen = {};
   if (numerator.compare(Wide{}) == 0) {
-    chosen.scale = spec.scale_format == ScaleFormat::f32 ? 0x3F800000 : spec.scale_format == ScaleFormat::f16 ? 0x3C00 : 0x3F80;
+    chosen.scale = spec.scale_format == ScaleFormat::f32   ? 0x3F800000
+                   : spec.scale_format == ScaleFormat::f16 ? 0x3C00
+                                                           : 0x3F80;
   } else {
     // The least pattern whose upper neighbour is not nearer: 2 * numerator <= divisor * (value + next value).
     std::uint32_t low = 0, high = largest;
     while (low < high) {
       const std::uint32_t middle = low + (high - low) / 2;
-      const Wide sum = Wide::of(scale_value(spec.scale_format, middle)) + Wide::of(scale_value(spec.scale_format, middle + 1));
+      const Wide sum =
+          Wide::of(scale_value(spec.scale_format, middle)) + Wide::of(scale_value(spec.scale_format, middle + 1));
       const int order = (numerator * 2).compare(sum * divisor);
-      if (order < 0 || (order == 0 && middle % 2 == 0)) high = middle;
-      else low = middle + 1;
+      if (order < 0 || (order == 0 && middle % 2 == 0))
+        high = middle;
+      else
+        low = middle + 1;
     }
     chosen.scale = std::max(low, 1u);
   }
@@ -249,10 +256,14 @@ std::vector<std::size_t> block_of_elements(const Layout& layout) {
 /// Bit patterns of all kinds: any float, then with more weight finite ones near each other.
 float any_float(Random& random) {
   switch (random() % 16) {
-    case 0: return from_bits(random());
-    case 1: return random() % 2 != 0 ? kNan : random() % 2 != 0 ? kInf : -kInf;
-    case 2: return random() % 2 != 0 ? 0.0f : -0.0f;
-    default: return from_bits((random() & 0x80FFFFFF) + 0x3F000000);
+    case 0:
+      return from_bits(random());
+    case 1:
+      return random() % 2 != 0 ? kNan : random() % 2 != 0 ? kInf : -kInf;
+    case 2:
+      return random() % 2 != 0 ? 0.0f : -0.0f;
+    default:
+      return from_bits((random() & 0x80FFFFFF) + 0x3F000000);
   }
 }
 
@@ -276,7 +287,8 @@ void check_tensor(const Spec& spec, const Layout& layout, const std::vector<floa
   std::vector<float> values(n);
   Counts chosen_counts{9, 9, 9}, counts{9, 9, 9}, dynamic_counts{9, 9, 9}, expected;
   ASSERT_EQ(choose_qparams(spec, layout, x.data(), scales.data(), zero_points.data(), &chosen_counts, isa), Status::ok);
-  ASSERT_EQ(quantize(spec, layout, x.data(), scales.data(), zero_points.data(), codes.data(), &counts, isa), Status::ok);
+  ASSERT_EQ(quantize(spec, layout, x.data(), scales.data(), zero_points.data(), codes.data(), &counts, isa),
+            Status::ok);
   ASSERT_EQ(dequantize(spec, layout, codes.data(), scales.data(), zero_points.data(), values.data(), isa), Status::ok);
   ASSERT_EQ(quantize_dynamic(spec, layout, x.data(), dynamic_scales.data(), dynamic_zero_points.data(),
                              dynamic_codes.data(), &dynamic_counts, isa),
@@ -321,8 +333,24 @@ class OnIsa : public testing::TestWithParam<int> {
 
 /// The floats around every half-integer multiple of the scale, and the special values.
 std::vector<float> hard_inputs(float scale, int zero_point, Codes codes) {
-  std::vector<float> x = {0.0f, -0.0f, kMin, -kMin, FLT_MIN, -FLT_MIN, 1.0f, -1.0f, FLT_MAX, -FLT_MAX, kInf, -kInf,
-                          kNan, -kNan, from_bits(0x7F800001), from_bits(0xFFFFFFFF), scale, -scale};
+  std::vector<float> x = {0.0f,
+                          -0.0f,
+                          kMin,
+                          -kMin,
+                          FLT_MIN,
+                          -FLT_MIN,
+                          1.0f,
+                          -1.0f,
+                          FLT_MAX,
+                          -FLT_MAX,
+                          kInf,
+                          -kInf,
+                          kNan,
+                          -kNan,
+                          from_bits(0x7F800001),
+                          from_bits(0xFFFFFFFF),
+                          scale,
+                          -scale};
   for (int k = codes.qmin - zero_point - 2; k <= codes.qmax - zero_point + 1; ++k) {
     const double exact = (k + 0.5) * static_cast<double>(scale);
     if (std::abs(exact) > static_cast<double>(FLT_MAX)) continue;
@@ -337,13 +365,27 @@ std::vector<float> hard_inputs(float scale, int zero_point, Codes codes) {
 }
 
 std::vector<float> hard_scales(Random& random, int count) {
-  std::vector<float> scales = {kMin, 2 * kMin, 3 * kMin, from_bits(0x7FFFFF), FLT_MIN, from_bits(0x800001), FLT_MAX,
-                               from_bits(0x7F000000), from_bits(0x7EFFFFFF), 1.0f, 0.1f, 1.0f / 3, 2.0f, 1e-40f};
+  std::vector<float> scales = {kMin,
+                               2 * kMin,
+                               3 * kMin,
+                               from_bits(0x7FFFFF),
+                               FLT_MIN,
+                               from_bits(0x800001),
+                               FLT_MAX,
+                               from_bits(0x7F000000),
+                               from_bits(0x7EFFFFFF),
+                               1.0f,
+                               0.1f,
+                               1.0f / 3,
+                               2.0f,
+                               1e-40f};
   for (const float edge : {0x1p-120f, 0x1p-100f, 0x1p100f, 0x1p120f, 0x1p-126f, 1.0f}) {
     for (int i = -2; i <= 2; ++i) scales.push_back(from_bits(to_bits(edge) + static_cast<std::uint32_t>(i)));
   }
   for (int i = 0; i < count; ++i) {
-    const std::uint32_t mantissa = random() % 4 != 0 ? random() & 0x7FFFFF : random() % 2 != 0 ? random() % 8 : 0x7FFFFF - random() % 8;
+    const std::uint32_t mantissa = random() % 4 != 0   ? random() & 0x7FFFFF
+                                   : random() % 2 != 0 ? random() % 8
+                                                       : 0x7FFFFF - random() % 8;
     scales.push_back(std::max(kMin, from_bits((random() % 255) << 23 | mantissa)));
   }
   return scales;
@@ -386,7 +428,8 @@ TEST_P(OnIsa, RandomPatternsAndScales) {
     spec.symmetric = false;
     std::vector<float> x(1000);
     const std::uint32_t base = random() & 0x7F000000;
-    for (float& element : x) element = random() % 8 == 0 ? from_bits(random()) : from_bits(base + (random() & 0x83FFFFFF));
+    for (float& element : x)
+      element = random() % 8 == 0 ? from_bits(random()) : from_bits(base + (random() & 0x83FFFFFF));
     const float scale = from_bits(std::clamp(base + (random() & 0xFFFFFF), 1u, 0x7F7FFFFFu));
     check_codes(spec, scale, static_cast<int>(random() % 256) - 128, x);
     if (HasFatalFailure()) return;
@@ -395,9 +438,10 @@ TEST_P(OnIsa, RandomPatternsAndScales) {
 
 TEST_P(OnIsa, QparamsOfHardRanges) {
   Random random(3);
-  const std::vector<float> ends = {0.0f, kMin, 2 * kMin, 3 * kMin, 127 * kMin, 128 * kMin, 191 * kMin, from_bits(0x7FFFFF),
-                                   FLT_MIN, 1e-30f, 0x1p-24f, 0x1p-14f, 1.0f, 127.0f, 128.0f, 255.0f, 65504.0f, 65520.0f,
-                                   65504.0f * 127, 65504.0f * 255, 1e30f, FLT_MAX / 2, FLT_MAX};
+  const std::vector<float> ends = {
+      0.0f,     kMin,     2 * kMin,       3 * kMin,       127 * kMin, 128 * kMin,  191 * kMin, from_bits(0x7FFFFF),
+      FLT_MIN,  1e-30f,   0x1p-24f,       0x1p-14f,       1.0f,       127.0f,      128.0f,     255.0f,
+      65504.0f, 65520.0f, 65504.0f * 127, 65504.0f * 255, 1e30f,      FLT_MAX / 2, FLT_MAX};
   for (const Spec& spec : all_specs()) {
     std::vector<std::array<float, 2>> ranges;
     for (const float a : ends)
@@ -405,12 +449,19 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
     for (int i = 0; i < 300; ++i) {
       const std::uint32_t a = random() % 0x7F800000;
       switch (random() % 4) {
-        case 0: ranges.push_back({from_bits(a), from_bits(random() % 0x7F800000)}); break;
-        case 1: ranges.push_back({from_bits(a), from_bits(std::min(a + random() % 0x800000, 0x7F7FFFFFu))}); break;
-        case 2: ranges.push_back({from_bits(random() % 2000), from_bits(random() % 2000)}); break;
+        case 0:
+          ranges.push_back({from_bits(a), from_bits(random() % 0x7F800000)});
+          break;
+        case 1:
+          ranges.push_back({from_bits(a), from_bits(std::min(a + random() % 0x800000, 0x7F7FFFFFu))});
+          break;
+        case 2:
+          ranges.push_back({from_bits(random() % 2000), from_bits(random() % 2000)});
+          break;
         default:  // in the subnormal scales of f16 and bf16
-          ranges.push_back({std::ldexp(static_cast<float>(random() % 100000), -33 - static_cast<int>(random() % 2) * 110),
-                            std::ldexp(static_cast<float>(random() % 100000), -33 - static_cast<int>(random() % 2) * 110)});
+          ranges.push_back(
+              {std::ldexp(static_cast<float>(random() % 100000), -33 - static_cast<int>(random() % 2) * 110),
+               std::ldexp(static_cast<float>(random() % 100000), -33 - static_cast<int>(random() % 2) * 110)});
       }
     }
     const std::size_t blocks = ranges.size();
@@ -419,8 +470,9 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
     std::vector<std::uint8_t> scales(blocks * 4);
     std::vector<std::int32_t> zero_points(blocks);
     Counts counts, expected;
-    ASSERT_EQ(choose_qparams(spec, per_block(blocks, 2, 2), x.data(), scales.data(), zero_points.data(), &counts, isa()),
-              Status::ok);
+    ASSERT_EQ(
+        choose_qparams(spec, per_block(blocks, 2, 2), x.data(), scales.data(), zero_points.data(), &counts, isa()),
+        Status::ok);
     for (std::size_t b = 0; b < blocks; ++b) {
       const Chosen chosen = reference_qparams(spec, ranges[b][0], ranges[b][1]);
       ASSERT_EQ(pattern_at(spec, scales, b), chosen.scale)
@@ -547,7 +599,8 @@ TEST_P(OnIsa, GuardPages) {
   Random random(7);
   std::vector<Layout> layouts;
   for (std::size_t n = 1; n <= 140; ++n) layouts.push_back(per_tensor(n));
-  for (const Layout& more : {per_channel(5, 3, 7), per_channel(300, 3, 1), per_channel(2, 3, 70), per_block(3, 45, 16)}) {
+  for (const Layout& more :
+       {per_channel(5, 3, 7), per_channel(300, 3, 1), per_channel(2, 3, 70), per_block(3, 45, 16)}) {
     layouts.push_back(more);
   }
   for (const Layout& layout : layouts) {
@@ -557,14 +610,14 @@ TEST_P(OnIsa, GuardPages) {
         spec.symmetric = false;
         spec.scale_format = format;
         const std::size_t n = element_count(layout), blocks = block_count(layout);
-        const Guarded x(n * 4, at_start), codes(n, at_start), values(n * 4, at_start), zero_points(blocks * 4, at_start),
-            scales(blocks * (format == ScaleFormat::f32 ? 4 : 2), at_start);
+        const Guarded x(n * 4, at_start), codes(n, at_start), values(n * 4, at_start),
+            zero_points(blocks * 4, at_start), scales(blocks * (format == ScaleFormat::f32 ? 4 : 2), at_start);
         for (std::size_t i = 0; i < n; ++i) x.as<float>()[i] = any_float(random);
         ASSERT_EQ(quantize_dynamic(spec, layout, x.as<float>(), scales.as<void>(), zero_points.as<std::int32_t>(),
                                    codes.as<void>(), nullptr, isa()),
                   Status::ok);
-        ASSERT_EQ(choose_qparams(spec, layout, x.as<float>(), scales.as<void>(), zero_points.as<std::int32_t>(), nullptr,
-                                 isa()),
+        ASSERT_EQ(choose_qparams(spec, layout, x.as<float>(), scales.as<void>(), zero_points.as<std::int32_t>(),
+                                 nullptr, isa()),
                   Status::ok);
         ASSERT_EQ(dequantize(spec, layout, codes.as<void>(), scales.as<void>(), zero_points.as<std::int32_t>(),
                              values.as<float>(), isa()),
@@ -586,7 +639,8 @@ TEST_P(OnIsa, DequantizesEveryByte) {
       spec.is_signed = is_signed;
       spec.bits = 2 + static_cast<int>(random() % 7);
       const Codes range = codes_of(spec);
-      const std::int32_t zero_point = range.qmin + static_cast<int>(random() % static_cast<unsigned>(range.qmax - range.qmin + 1));
+      const std::int32_t zero_point =
+          range.qmin + static_cast<int>(random() % static_cast<unsigned>(range.qmax - range.qmin + 1));
       std::vector<float> values(256);
       ASSERT_EQ(dequantize(spec, per_tensor(256), codes.data(), &scale, &zero_point, values.data(), isa()), Status::ok);
       for (std::size_t i = 0; i < 256; ++i) {
@@ -620,7 +674,8 @@ TEST_P(OnIsa, CallersEnvironmentNeitherMattersNorChanges) {
         r.zero_points.resize(block_count(layout));
         r.codes.resize(input.size());
         r.values.resize(input.size());
-        quantize_dynamic(spec, layout, input.data(), r.scales.data(), r.zero_points.data(), r.codes.data(), &r.counts, isa());
+        quantize_dynamic(spec, layout, input.data(), r.scales.data(), r.zero_points.data(), r.codes.data(), &r.counts,
+                         isa());
         choose_qparams(spec, layout, input.data(), r.scales.data(), r.zero_points.data(), nullptr, isa());
         dequantize(spec, layout, r.codes.data(), r.scales.data(), r.zero_points.data(), r.values.data(), isa());
         return r;
@@ -662,7 +717,8 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
   std::vector<std::uint8_t> codes(64, 0xA5);
   std::vector<float> values(64, 42.0f);
   const Layout layout = per_channel(1, 2, 32);
-  const auto expect = [&](Status status, const Spec& spec, const Layout& l, const void* scales, std::array<std::int32_t, 2> zero_points) {
+  const auto expect = [&](Status status, const Spec& spec, const Layout& l, const void* scales,
+                          std::array<std::int32_t, 2> zero_points) {
     EXPECT_EQ(quantize(spec, l, x.data(), scales, zero_points.data(), codes.data(), nullptr, isa()), status);
     EXPECT_EQ(dequantize(spec, l, codes.data(), scales, zero_points.data(), values.data(), isa()), status);
     EXPECT_TRUE(std::all_of(codes.begin(), codes.end(), [](std::uint8_t c) { return c == 0xA5; }));
@@ -688,17 +744,19 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
     expect(Status::bad_zero_point, spec, layout, good.data(), {range.qmax, range.qmin - 1});
     expect(Status::bad_zero_point, spec, layout, good.data(), {0, std::numeric_limits<std::int32_t>::max()});
   }
-  for (const int bits : {-1, 0, 1, 9, 32}) expect(Status::bad_spec, Spec{true, bits, true, false}, layout, good.data(), {0, 0});
+  for (const int bits : {-1, 0, 1, 9, 32})
+    expect(Status::bad_spec, Spec{true, bits, true, false}, layout, good.data(), {0, 0});
   expect(Status::bad_spec, Spec{true, 8, false, false}, layout, good.data(), {0, 0});
   expect(Status::bad_spec, Spec{false, 8, false, true}, layout, good.data(), {0, 0});
   const std::size_t huge = std::numeric_limits<std::size_t>::max();
   for (const Layout& bad : {per_block(1, 64, 0), per_block(huge, 2, 1), per_block(huge / 4, 5, 2), per_tensor(huge / 2),
-                            per_channel(huge / 2, 1, 3), per_channel(3, huge / 2, 1), per_channel(huge / 2, huge / 2, 0),
-                            per_channel(0, huge / 2, huge / 2)}) {
+                            per_channel(huge / 2, 1, 3), per_channel(3, huge / 2, 1),
+                            per_channel(huge / 2, huge / 2, 0), per_channel(0, huge / 2, huge / 2)}) {
     expect(Status::bad_layout, Spec{}, bad, good.data(), {0, 0});
     std::array<float, 2> scales = good;
     std::array<std::int32_t, 2> zero_points = {7, 7};
-    EXPECT_EQ(choose_qparams(Spec{}, bad, x.data(), scales.data(), zero_points.data(), nullptr, isa()), Status::bad_layout);
+    EXPECT_EQ(choose_qparams(Spec{}, bad, x.data(), scales.data(), zero_points.data(), nullptr, isa()),
+              Status::bad_layout);
     EXPECT_EQ(zero_points[0], 7);
   }
 }
@@ -737,11 +795,13 @@ TEST_P(OnIsa, DISABLED_AllInputsOfOneScale) {
   for (std::uint64_t base = 0; base < (std::uint64_t{1} << 32); base += kChunk) {
     for (std::size_t i = 0; i < kChunk; ++i) x[i] = from_bits(static_cast<std::uint32_t>(base + i));
     Counts counts;
-    ASSERT_EQ(quantize(spec, per_tensor(kChunk), x.data(), &scale, &zero_point, actual.data(), &counts, isa()), Status::ok);
+    ASSERT_EQ(quantize(spec, per_tensor(kChunk), x.data(), &scale, &zero_point, actual.data(), &counts, isa()),
+              Status::ok);
     total = {total.nan + counts.nan, total.inf + counts.inf, total.saturated + counts.saturated};
     for (std::size_t i = 0; i < kChunk; ++i) {
       const int code = reference_code(x[i], scale, zero_point, codes, expected);
-      if (code_at(spec, actual, i) != code) FAIL() << std::hexfloat << x[i] << " gave " << code_at(spec, actual, i) << " not " << code;
+      if (code_at(spec, actual, i) != code)
+        FAIL() << std::hexfloat << x[i] << " gave " << code_at(spec, actual, i) << " not " << code;
     }
   }
   EXPECT_EQ(total, expected);
