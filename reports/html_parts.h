@@ -44,6 +44,25 @@ inline std::string steps_text(double steps, double bound) {
              : fmt::format("{:.17g}", steps);
 }
 
+inline std::string plural(std::uint64_t n, std::string_view singular) {
+  return fmt::format("{} {}{}", grouped(n), singular, n == 1 ? "" : "s");
+}
+
+// ---------------------------------------------------------------------------------------------------- report.json
+
+inline std::string str(const Json& value) { return value.get<std::string>(); }
+inline std::uint64_t count(const Json& value) { return value.get<std::uint64_t>(); }
+
+inline std::string shape_text(const Json& shape) {
+  std::string text;
+  for (const Json& side : shape) text += (text.empty() ? "" : " × ") + side.dump();
+  return text.empty() ? "scalar" : text;
+}
+
+inline std::string option_text(const std::string& key, const Json& value) {
+  return key + "=" + (value.is_string() ? str(value) : value.dump());
+}
+
 // ---------------------------------------------------------------------------------------------------- markup
 
 /// Finished markup. Strings become markup through html() alone, which escapes them.
@@ -100,6 +119,10 @@ inline std::string anchor(std::string_view kind, std::string_view name) {
     id += kPlain.find(c) != kPlain.npos ? std::string(1, c) : fmt::format("~{:02x}", static_cast<unsigned char>(c));
   }
   return id;
+}
+
+inline Html section(std::string_view id, std::string_view title, const Html& body) {
+  return html("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, body);
 }
 
 /// Scrolls sideways inside its own box, also by keyboard.
