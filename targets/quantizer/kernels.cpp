@@ -268,9 +268,8 @@ void extend_range(const float* x, std::size_t n, Range& range) {
     std::memcpy(rest, x + i, (n - i) * sizeof(float));
     extend_by_vector(rest, hi, lo, range);
   }
-  // Adding 0 turns the -0 that Max and Min may pick into 0.
-  range.hi = hn::GetLane(hn::MaxOfLanes(f32, hi)) + 0.0f;
-  range.lo = hn::GetLane(hn::MinOfLanes(f32, lo)) + 0.0f;
+  range.hi = hn::GetLane(hn::MaxOfLanes(f32, hi));
+  range.lo = hn::GetLane(hn::MinOfLanes(f32, lo));
 }
 
 /// code - zero_point and its float are exact, so the product is the one rounding.

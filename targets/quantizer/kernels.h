@@ -8,7 +8,8 @@ namespace quantizer {
 
 struct Counts;
 
-/// What one pass over elements learns about them. hi >= 0 >= lo, neither is -0; other than finite elements only count.
+/// What one pass over elements learns about them. hi >= 0 >= lo, either may be -0; elements that are not finite only
+/// count.
 struct Range {
   float hi, lo;
   std::size_t nan, inf;

@@ -120,6 +120,13 @@ bool beyond(CodeRange codes, Exact scale, std::int32_t zero_point, float x) {
   return less({scale.mantissa * static_cast<std::uint64_t>(2 * steps + 1), scale.exponent}, twice);
 }
 
+QParams with_scale(const Spec& spec, Pattern pattern, float hi, float lo) {
+  const CodeRange codes = code_range(spec);
+  const Exact scale = decode(spec.scale_format, pattern);
+  const std::int32_t zero_point = spec.symmetric ? 0 : choose_zero_point(codes, lo, scale);
+  return {pattern, zero_point, beyond(codes, scale, zero_point, hi) || beyond(codes, scale, zero_point, lo)};
+}
+
 }  // namespace
 
 CodeRange code_range(const Spec& spec) {
@@ -151,18 +158,13 @@ QParams choose(const Spec& spec, float hi, float lo) {
   }
 
   const Pattern largest = binary_of(spec.scale_format).infinity - 1;
-  QParams result = {};
-  result.scale = range.mantissa == 0
-                     ? round_to(spec.scale_format, {std::uint64_t{1} << 62, -62})
-                     : std::clamp(round_to(spec.scale_format, quotient(range, steps)), Pattern{1}, largest);
-  // At most twice: a scale of at least the exact step leaves nothing out of reach, and the next larger one is that.
-  for (;;) {
-    const Exact scale = decode(spec.scale_format, result.scale);
-    result.zero_point = spec.symmetric ? 0 : choose_zero_point(codes, lo, scale);
-    result.saturates = beyond(codes, scale, result.zero_point, hi) || beyond(codes, scale, result.zero_point, lo);
-    if (!result.saturates || result.scale == largest) return result;
-    ++result.scale;
-  }
+  const Pattern nearest = range.mantissa == 0
+                              ? round_to(spec.scale_format, {std::uint64_t{1} << 62, -62})
+                              : std::clamp(round_to(spec.scale_format, quotient(range, steps)), Pattern{1}, largest);
+  const QParams result = with_scale(spec, nearest, hi, lo);
+  // One step is enough: a scale of at least the exact step leaves nothing out of reach, and the next larger one is
+  // that.
+  return result.saturates && nearest < largest ? with_scale(spec, nearest + 1, hi, lo) : result;
 }
 
 bool out_of_reach(const Spec& spec, const QParams& qparams, float x) {

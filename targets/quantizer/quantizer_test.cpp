@@ -464,6 +464,19 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
                std::ldexp(static_cast<float>(random() % 100000), -33 - static_cast<int>(random() % 2) * 110)});
       }
     }
+    // Steps half way between two scales of the format, or off that by as little as the other end of the range can add.
+    const int digits = spec.scale_format == ScaleFormat::f32 ? 12 : spec.scale_format == ScaleFormat::f16 ? 11 : 8;
+    const int exponent = spec.scale_format == ScaleFormat::f32 ? -150 : -20;  // f32: among the subnormal scales
+    const Codes range_of_codes = codes_of(spec);
+    for (int i = 0; i < 300; ++i) {
+      const auto steps =
+          static_cast<float>(spec.symmetric ? range_of_codes.qmax : range_of_codes.qmax - range_of_codes.qmin);
+      const float scale = static_cast<float>((1u << digits) + 2 * (random() % (1u << (digits - 1))) + 1);
+      const float hi = std::ldexp(steps * scale, exponent);
+      const int below = -static_cast<int>(random() % 70);
+      const float single_bit = std::ldexp(1.0f, std::ilogb(hi) + below);
+      ranges.push_back({hi, i % 3 == 0 ? 0.0f : i % 3 == 1 ? single_bit : std::ldexp(hi, below)});
+    }
     const std::size_t blocks = ranges.size();
     std::vector<float> x;
     for (const auto& range : ranges) x.insert(x.end(), {range[0], -range[1]});
