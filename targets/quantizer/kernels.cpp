@@ -115,6 +115,14 @@ HWY_INLINE hn::Mask<F32> settled(const Step& step, VF remainder) {
   return hn::Lt(hn::Abs(remainder), hn::Set(F32(), step.half));
 }
 
+/// How many elements to do first so that vectors are aligned after. Vectors as long as a cache line otherwise straddle
+/// two with every load, which halves the speed of reading. Not worth it for few elements.
+HWY_INLINE std::size_t misaligned_head(const float* x, std::size_t n) {
+  const std::size_t lanes = hn::Lanes(F32());
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(x) / sizeof(float) % lanes;
+  return past == 0 || n < 16 * lanes ? 0 : lanes - past;
+}
+
 template <class V>
 HWY_INLINE void store_low_bytes(V integers, std::uint8_t* to) {
   hn::StoreU(hn::TruncateTo(U8(), hn::BitCast(U32(), integers)), U8(), to);
@@ -164,11 +172,23 @@ HWY_INLINE void quantize_vector(const Step& step, const float* x, std::uint8_t* 
   }
 }
 
+/// Fewer elements than a vector.
+template <bool kPrescale>
+HWY_INLINE void quantize_part(const Step& step, const float* x, std::size_t n, std::uint8_t* codes, Counts& counts) {
+  if (n == 0) return;
+  HWY_ALIGN float part[hn::MaxLanes(F32())] = {};  // the padding, 0, is an ordinary element and counts as nothing
+  HWY_ALIGN std::uint8_t part_codes[hn::MaxLanes(F32())];
+  std::memcpy(part, x, n * sizeof(float));
+  quantize_vector<kPrescale>(step, part, part_codes, counts);
+  std::memcpy(codes, part_codes, n);
+}
+
 template <bool kPrescale>
 HWY_INLINE void quantize_all(const Step& step, const float* x, std::size_t n, std::uint8_t* codes, Counts& counts) {
   const F32 f32;
   const std::size_t lanes = hn::Lanes(f32);
-  std::size_t i = 0;
+  std::size_t i = misaligned_head(x, n);
+  quantize_part<kPrescale>(step, x, i, codes, counts);
   for (; n - i >= 4 * lanes; i += 4 * lanes) {
     VF remainder0, remainder1, remainder2, remainder3;
     const VF shifted0 = guess<kPrescale>(step, hn::LoadU(f32, x + i), remainder0);
@@ -189,13 +209,7 @@ HWY_INLINE void quantize_all(const Step& step, const float* x, std::size_t n, st
     }
   }
   for (; n - i >= lanes; i += lanes) quantize_vector<kPrescale>(step, x + i, codes + i, counts);
-  if (i < n) {
-    HWY_ALIGN float rest[hn::MaxLanes(F32())] = {};  // the padding, 0, is an ordinary element and counts as nothing
-    HWY_ALIGN std::uint8_t rest_codes[hn::MaxLanes(F32())];
-    std::memcpy(rest, x + i, (n - i) * sizeof(float));
-    quantize_vector<kPrescale>(step, rest, rest_codes, counts);
-    std::memcpy(codes + i, rest_codes, n - i);
-  }
+  quantize_part<kPrescale>(step, x + i, n - i, codes + i, counts);
 }
 
 void quantize(const float* x, std::size_t n, const Affine& affine, std::uint8_t* codes, Counts& counts) {
@@ -218,6 +232,14 @@ HWY_INLINE void extend_by_vector(const float* x, VF& hi, VF& lo, Range& range) {
   }
   hi = hn::Max(hi, v);
   lo = hn::Min(lo, v);
+}
+
+/// Fewer elements than a vector.
+HWY_INLINE void extend_by_part(const float* x, std::size_t n, VF& hi, VF& lo, Range& range) {
+  if (n == 0) return;
+  HWY_ALIGN float part[hn::MaxLanes(F32())] = {};  // 0 is within every range
+  std::memcpy(part, x, n * sizeof(float));
+  extend_by_vector(part, hi, lo, range);
 }
 
 /// n is a multiple of 4 vectors. Returns false, with hi and lo as they were, if some element is not finite: that shows
@@ -251,7 +273,8 @@ void extend_range(const float* x, std::size_t n, Range& range) {
   const std::size_t lanes = hn::Lanes(f32);
   VF hi = hn::Set(f32, range.hi);
   VF lo = hn::Set(f32, range.lo);
-  std::size_t i = 0;
+  std::size_t i = misaligned_head(x, n);
+  extend_by_part(x, i, hi, lo, range);
   while (n - i >= lanes) {
     // Short enough to be read again from the nearest cache.
     const std::size_t chunk = (n - i < 64 * lanes ? (n - i) / (4 * lanes) * 4 : 64) * lanes;
@@ -263,11 +286,7 @@ void extend_range(const float* x, std::size_t n, Range& range) {
       extend_by_vector(x + i, hi, lo, range);
     }
   }
-  if (i < n) {
-    HWY_ALIGN float rest[hn::MaxLanes(F32())] = {};  // 0 is within every range
-    std::memcpy(rest, x + i, (n - i) * sizeof(float));
-    extend_by_vector(rest, hi, lo, range);
-  }
+  extend_by_part(x + i, n - i, hi, lo, range);
   range.hi = hn::GetLane(hn::MaxOfLanes(f32, hi));
   range.lo = hn::GetLane(hn::MinOfLanes(f32, lo));
 }

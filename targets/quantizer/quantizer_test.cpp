@@ -552,7 +552,7 @@ TEST_P(OnIsa, OneSpecialElementAtEveryPosition) {
 TEST_P(OnIsa, AnyAlignmentAndNothingBeyond) {
   Random random(6);
   for (std::size_t offset = 0; offset < 17; ++offset) {
-    for (const std::size_t n : {std::size_t{1}, std::size_t{15}, std::size_t{67}, std::size_t{133}}) {
+    for (const std::size_t n : {std::size_t{1}, std::size_t{15}, std::size_t{67}, std::size_t{133}, std::size_t{1000}}) {
       std::vector<float> x(n + offset);
       for (float& element : x) element = any_float(random);
       std::vector<std::uint8_t> codes(n + offset + 64, 0xA5), straight(n);
@@ -612,6 +612,7 @@ TEST_P(OnIsa, GuardPages) {
   Random random(7);
   std::vector<Layout> layouts;
   for (std::size_t n = 1; n <= 140; ++n) layouts.push_back(per_tensor(n));
+  for (std::size_t n = 250; n <= 330; ++n) layouts.push_back(per_tensor(n));
   for (const Layout& more :
        {per_channel(5, 3, 7), per_channel(300, 3, 1), per_channel(2, 3, 70), per_block(3, 45, 16)}) {
     layouts.push_back(more);
