@@ -552,7 +552,8 @@ TEST_P(OnIsa, OneSpecialElementAtEveryPosition) {
 TEST_P(OnIsa, AnyAlignmentAndNothingBeyond) {
   Random random(6);
   for (std::size_t offset = 0; offset < 17; ++offset) {
-    for (const std::size_t n : {std::size_t{1}, std::size_t{15}, std::size_t{67}, std::size_t{133}, std::size_t{1000}}) {
+    for (const std::size_t n :
+         {std::size_t{1}, std::size_t{15}, std::size_t{67}, std::size_t{133}, std::size_t{1000}}) {
       std::vector<float> x(n + offset);
       for (float& element : x) element = any_float(random);
       std::vector<std::uint8_t> codes(n + offset + 64, 0xA5), straight(n);
