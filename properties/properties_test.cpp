@@ -1,0 +1,52 @@
+// Each property of the catalogue against each instruction set of the production quantizer, with cases from RapidCheck.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "properties/draw.h"
+#include "properties/run.h"
+#include "targets/adapters/quantizer_adapter.h"
+
+namespace assay {
+namespace {
+
+struct Pair {
+  Target target;
+  const Property* property;
+};
+
+std::vector<Pair> pairs() {
+  std::vector<Pair> all;
+  for (const Target& target : quantizer_targets()) {
+    for (const Property& property : catalogue()) all.push_back({target, &property});
+  }
+  return all;
+}
+
+class Holds : public ::testing::TestWithParam<Pair> {};
+
+TEST_P(Holds, OnDrawnCases) {
+  const auto& [target, property] = GetParam();
+  Tally tally;
+  const bool ok = rc::check(std::string(property->statement), [&] {
+    SeededEntropy entropy(*rc::gen::noShrink(rc::gen::arbitrary<std::uint64_t>()));
+    const Case c = draw_case(entropy, DrawSpace{}).c;
+    const Verdict verdict = judge(*property, target, c);
+    tally.add(verdict.outcome);
+    if (verdict.outcome == Outcome::fail) {
+      const Finding finding = minimized_finding(*property, target, c, verdict);
+      RC_LOG() << signature(finding) << ": legal " << finding.verdict.legal << ", got " << finding.verdict.got << ", "
+               << finding.example.x.size() << " elements, first "
+               << (finding.example.x.empty() ? "-" : show(finding.example.format, finding.example.x.front())) << "\n";
+    }
+    RC_ASSERT(verdict.outcome != Outcome::fail);
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_GT(tally.pass, 0u) << "the property was never judged";
+}
+
+INSTANTIATE_TEST_SUITE_P(Quantizer, Holds, ::testing::ValuesIn(pairs()), [](const auto& info) {
+  return std::string(info.param.property->id) + "_" + info.param.target.isa;
+});
+
+}  // namespace
+}  // namespace assay
