@@ -44,8 +44,8 @@ TEST_P(Holds, OnDrawnCases) {
   EXPECT_GT(tally.pass, 0u) << "the property was never judged";
 }
 
-INSTANTIATE_TEST_SUITE_P(Quantizer, Holds, ::testing::ValuesIn(pairs()), [](const auto& info) {
-  return std::string(info.param.property->id) + "_" + info.param.target.isa;
+INSTANTIATE_TEST_SUITE_P(Quantizer, Holds, ::testing::ValuesIn(pairs()), [](const auto& row) {
+  return std::string(row.param.property->id) + "_" + row.param.target.isa;
 });
 
 }  // namespace
