@@ -1,5 +1,6 @@
 // The oracle's adversary: the same answers from another definition. Codes, scales and zero points are the nearest ones,
 // found by search and comparison of whole numbers; there is no quotient and no rounding formula in this file.
+#include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 
 #include "oracle/oracle.h"
@@ -18,8 +19,8 @@ Integer units(Format format, Bits bits) {
   const Bits magnitude = bits & ~sign_bit(format);
   const int biased = static_cast<int>(magnitude >> width);
   const Bits fraction = magnitude & ((Bits{1} << width) - 1);
-  Integer value = biased == 0 ? fraction : fraction | Bits{1} << width;
-  value <<= std::max(biased, 1) - 1 + f.min_exponent - width + kUnit;
+  const Bits significand = biased == 0 ? fraction : fraction | Bits{1} << width;
+  const Integer value = Integer(significand) << (std::max(biased, 1) - 1 + f.min_exponent - width + kUnit);
   return is_negative(format, bits) ? Integer(-value) : value;
 }
 
@@ -72,11 +73,15 @@ Bits search_dequantize(const Options& options, QParams q, int code) {
 }
 
 bool search_saturated(const Options& options, Format format, QParams q, Bits x) {
-  return is_finite(format, x) && lost(units(format, x), code_range(options), units(options.scale_format, q.scale), q.zero_point);
+  return is_finite(format, x) &&
+         lost(units(format, x), code_range(options), units(options.scale_format, q.scale), q.zero_point);
 }
 
 QParams search_choose(std::string_view scheme, const Options& options, Format format, std::span<const Bits> x) {
-  const bool symmetric = scheme_named(scheme)->symmetric;
+  const bool symmetric = scheme == "assay.symmetric";
+  if (!symmetric && scheme != "assay.asymmetric") {
+    return exact_oracle().choose_qparams(scheme, options, format, x);
+  }
   const CodeRange codes = code_range(options);
   const Format s = options.scale_format;
   Integer lo = 0, hi = 0;

@@ -21,11 +21,13 @@ using Json = nlohmann::ordered_json;
 // ---------------------------------------------------------------------------------------------------- numbers
 
 inline std::string grouped(std::uint64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+  const std::string digits = std::to_string(n);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
-  return digits;
+  return text;
 }
 
 /// Three significant digits without exponent where that stays short: 0.312, 12.3, 1,234.

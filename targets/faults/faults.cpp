@@ -1,0 +1,380 @@
+#include "targets/faults/faults.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "targets/adapters/quantizer_adapter.h"
+
+namespace assay {
+namespace {
+
+// What a fault may look at when it spoils one block's qparams.
+struct BlockView {
+  const Options& options;
+  bool symmetric;
+  float lo, hi;                // zero included
+  float least, greatest;       // as found, zero not included
+  CodeRange codes;
+};
+
+float at(const void* x, std::size_t i) {
+  float value;
+  std::memcpy(&value, static_cast<const std::byte*>(x) + i * sizeof value, sizeof value);
+  return value;
+}
+
+BlockView view(const Request& r, const void* x, const Block& block) {
+  float least = std::numeric_limits<float>::infinity(), greatest = -least;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const float value = at(x, block.at(i));
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    greatest = std::max(greatest, value);
+  }
+  if (least > greatest) least = greatest = 0;
+  return {r.options, r.scheme == "assay.symmetric", std::min(least, 0.0f), std::max(greatest, 0.0f), least, greatest,
+          code_range(r.options)};
+}
+
+Bits load_scale(const Options& o, const void* scales, std::size_t b) {
+  Bits bits = 0;
+  std::memcpy(&bits, static_cast<const std::byte*>(scales) + b * byte_width(o.scale_format), byte_width(o.scale_format));
+  return bits;
+}
+
+void store_scale(const Options& o, void* scales, std::size_t b, Bits bits) {
+  std::memcpy(static_cast<std::byte*>(scales) + b * byte_width(o.scale_format), &bits, byte_width(o.scale_format));
+}
+
+// The nearest scale pattern by search over its neighbours: plain rounding, without any of the guards.
+Bits plain_scale(Format f, double value) {
+  if (!(value > 0)) return value == 0 ? 0 : quiet_nan(f);
+  if (value > to_double(f, largest_finite(f)) * (1 + 1e-9)) return infinity(f);
+  Bits low = 0, high = largest_finite(f);
+  while (high - low > 1) {
+    const Bits middle = low + (high - low) / 2;
+    (to_double(f, middle) <= value ? low : high) = middle;
+  }
+  const double down = value - to_double(f, low), up = to_double(f, high) - value;
+  return down < up || (down == up && low % 2 == 0) ? low : high;
+}
+
+double plain_step(const BlockView& v) {
+  if (v.symmetric) return std::max(double{v.hi} / v.codes.qmax, double{v.lo} / v.codes.qmin);
+  return (double{v.hi} - double{v.lo}) / (v.codes.qmax - v.codes.qmin);
+}
+
+Target base() {
+  Target t = best_quantizer();
+  t.quantize_dynamic = nullptr;
+  t.other_isas = nullptr;
+  return t;
+}
+
+using SpoilQParams = void (*)(const BlockView&, Bits& scale, std::int32_t& zero_point);
+
+template <SpoilQParams Spoil>
+Target qparams_fault() {
+  Target t = base();
+  t.choose_qparams = [right = t.choose_qparams](const Request& r, const void* x, void* scales, std::int32_t* zero_points,
+                                                Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, counts);
+    if (status != Status::ok) return status;
+    const std::vector<Block> blocks = cut(r.shape, r.options);
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      Bits scale = load_scale(r.options, scales, b);
+      Spoil(view(r, x, blocks[b]), scale, zero_points[b]);
+      store_scale(r.options, scales, b, scale);
+    }
+    return status;
+  };
+  return t;
+}
+
+struct ElementView {
+  float x, scale;
+  int zero_point;
+  CodeRange codes;
+};
+using Code = int (*)(const ElementView&);
+
+int clamped(double code, CodeRange c) {
+  if (std::isnan(code)) return c.qmin;
+  return static_cast<int>(std::min(std::max(code, double(c.qmin)), double(c.qmax)));
+}
+
+int exact_code(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  const double k = std::nearbyint(double{e.x} / double{e.scale});
+  return clamped(k + e.zero_point, e.codes);
+}
+
+template <Code CodeOf>
+Status quantize_with(const Request& r, const void* x, const void* scales, const std::int32_t* zero_points, void* codes,
+                     Counts*) {
+  if (r.format != Format::f32) return Status::unsupported;
+  const std::vector<Block> blocks = cut(r.shape, r.options);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const auto scale = static_cast<float>(to_double(r.options.scale_format, load_scale(r.options, scales, b)));
+    for (std::size_t i = 0; i < blocks[b].size(); ++i) {
+      const std::size_t where = blocks[b].at(i);
+      const int code = CodeOf({at(x, where), scale, zero_points[b], code_range(r.options)});
+      static_cast<std::uint8_t*>(codes)[where] = static_cast<std::uint8_t>(code);
+    }
+  }
+  return Status::ok;
+}
+
+template <Code CodeOf>
+Target code_fault() {
+  Target t = base();
+  t.counts_special = false;
+  t.quantize = quantize_with<CodeOf>;
+  return t;
+}
+
+using Value = float (*)(int code, int zero_point, float scale);
+
+template <Value ValueOf>
+Status dequantize_with(const Request& r, const void* codes, const void* scales, const std::int32_t* zero_points,
+                       void* values) {
+  if (r.options.output_format != Format::f32) return Status::unsupported;
+  const std::vector<Block> blocks = cut(r.shape, r.options);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const auto scale = static_cast<float>(to_double(r.options.scale_format, load_scale(r.options, scales, b)));
+    for (std::size_t i = 0; i < blocks[b].size(); ++i) {
+      const std::size_t where = blocks[b].at(i);
+      const std::uint8_t byte = static_cast<const std::uint8_t*>(codes)[where];
+      const int code = r.options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<int>(byte);
+      const float value = ValueOf(code, zero_points[b], scale);
+      std::memcpy(static_cast<std::byte*>(values) + where * sizeof value, &value, sizeof value);
+    }
+  }
+  return Status::ok;
+}
+
+template <Value ValueOf>
+Target value_fault() {
+  Target t = base();
+  t.dequantize = dequantize_with<ValueOf>;
+  return t;
+}
+
+// ------------------------------------------------------------------------------------------- qparams
+
+void zero_for_zero_block(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (v.lo == 0 && v.hi == 0) scale = 0;
+}
+void underflows(const BlockView& v, Bits& scale, std::int32_t&) {
+  const double step = plain_step(v);
+  if (step > 0 && plain_scale(v.options.scale_format, step) == 0) scale = 0;
+}
+void rounds_down_and_clips(const BlockView& v, Bits& scale, std::int32_t&) {
+  const Bits plain = plain_scale(v.options.scale_format, plain_step(v));
+  if (plain != 0 && plain < scale) scale = plain;
+}
+void divides_by_qmax(const BlockView& v, Bits& scale, std::int32_t&) {
+  const double amax = std::max(double{v.hi}, -double{v.lo});
+  if (!v.symmetric || v.hi >= -v.lo) return;
+  const Bits wider = plain_scale(v.options.scale_format, amax / v.codes.qmax);
+  if (wider != 0 && wider < infinity(v.options.scale_format)) scale = wider;
+}
+void divides_by_half_span(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (!v.symmetric || v.options.narrow_range) return;
+  const Bits other = plain_scale(v.options.scale_format, std::max(double{v.hi}, -double{v.lo}) / (v.codes.qmax + 0.5));
+  if (other != 0 && other < infinity(v.options.scale_format)) scale = other;
+}
+void clamps_without_zero(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
+  if (v.symmetric || (v.least <= 0 && v.greatest >= 0)) return;
+  const Bits narrow = plain_scale(v.options.scale_format,
+                                  (double{v.greatest} - double{v.least}) / (v.codes.qmax - v.codes.qmin));
+  if (narrow == 0) return;
+  scale = narrow;
+  zero_point = clamped(std::nearbyint(v.codes.qmin - double{v.least} / to_double(v.options.scale_format, narrow)), v.codes);
+}
+void floors_at_epsilon(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (v.lo == 0 && v.hi == 0) return;
+  const Bits floor = plain_scale(v.options.scale_format, std::ldexp(1.0, 1 - info(v.options.scale_format).precision));
+  scale = std::max(scale, floor);
+}
+void range_overflows(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (!v.symmetric && std::isinf(v.hi - v.lo)) scale = infinity(v.options.scale_format);
+}
+void flushes_subnormals(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (is_subnormal(v.options.scale_format, scale)) scale = Bits{1} << (info(v.options.scale_format).precision - 1);
+}
+void guards_constant_with_one(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
+  if (v.least != v.greatest) return;
+  scale = plain_scale(v.options.scale_format, 1.0);
+  zero_point = std::clamp(0, v.codes.qmin, v.codes.qmax);
+}
+void truncates_zero_point(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
+  if (v.symmetric) return;
+  zero_point = clamped(std::trunc(v.codes.qmin - double{v.lo} / to_double(v.options.scale_format, scale)), v.codes);
+}
+void zero_point_past_the_end(const BlockView& v, Bits&, std::int32_t& zero_point) {
+  if (!v.symmetric && zero_point == v.codes.qmax) ++zero_point;
+}
+void negative_scale(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (-v.lo > v.hi) scale |= sign_bit(v.options.scale_format);
+}
+
+// ------------------------------------------------------------------------------------------- codes
+
+int by_reciprocal(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  const float inverse = 1.0f / e.scale;
+  return clamped(double{std::nearbyint(e.x * inverse)} + e.zero_point, e.codes);
+}
+int half_away(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  return clamped(std::round(double{e.x} / double{e.scale}) + e.zero_point, e.codes);
+}
+int zero_point_first(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  return clamped(std::nearbyint(double{e.x} / double{e.scale} + e.zero_point), e.codes);
+}
+int truncated(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  return clamped(std::trunc(double{e.x} / double{e.scale}) + e.zero_point, e.codes);
+}
+int unclamped_code(const ElementView& e) {
+  return std::isnan(e.x) ? e.zero_point
+                         : clamped(std::nearbyint(double{e.x} / double{e.scale}) + e.zero_point,
+                                   {e.codes.qmin < 0 ? -128 : 0, e.codes.qmin < 0 ? 127 : 255});
+}
+int wraps(const ElementView& e) {
+  const int span = e.codes.qmax - e.codes.qmin + 1;
+  if (!std::isfinite(e.x)) return exact_code(e);
+  const double k = std::nearbyint(double{e.x} / double{e.scale}) + e.zero_point - e.codes.qmin;
+  return e.codes.qmin + static_cast<int>(k - std::floor(k / span) * span);
+}
+int infinity_to_qmin(const ElementView& e) { return std::isinf(e.x) ? e.codes.qmin : exact_code(e); }
+int magnitude_only(const ElementView& e) {
+  ElementView positive = e;
+  if (e.zero_point == e.codes.qmin) positive.x = std::fabs(e.x);
+  return exact_code(positive);
+}
+int nan_to_qmax(const ElementView& e) { return std::isnan(e.x) ? e.codes.qmax : exact_code(e); }
+int negative_zero_below(const ElementView& e) {
+  return e.x == 0 && std::signbit(e.x) ? std::max(e.zero_point - 1, e.codes.qmin) : exact_code(e);
+}
+
+// ------------------------------------------------------------------------------------------- values
+
+float overflowing_value(int code, int zero_point, float scale) { return static_cast<float>(code - zero_point) * scale; }
+float low_plus_steps(int code, int zero_point, float scale) {
+  return static_cast<float>(code) * scale + static_cast<float>(-zero_point) * scale * (1 + 0x1p-23f);
+}
+float subtracts_after_scaling(int code, int zero_point, float scale) {
+  const float value = static_cast<float>(code) * scale - static_cast<float>(zero_point) * scale;
+  return std::clamp(std::isnan(value) ? 0.0f : value, -std::numeric_limits<float>::max(), std::numeric_limits<float>::max());
+}
+
+// ------------------------------------------------------------------------------------------- memory and repetition
+
+Target drops_last_lane() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
+                                    void* codes, Counts* counts) {
+    const std::size_t last = element_count(r.shape) - 1;
+    const std::uint8_t before = static_cast<std::uint8_t*>(codes)[last];
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    if (last % 16 != 15) static_cast<std::uint8_t*>(codes)[last] = before;
+    return status;
+  };
+  return t;
+}
+
+Target writes_whole_vectors() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
+                                    void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    const std::size_t n = element_count(r.shape);
+    for (std::size_t i = n; i % 16 != 0; ++i) *(static_cast<volatile std::uint8_t*>(codes) + i) = 0;
+    return status;
+  };
+  return t;
+}
+
+Target tail_uses_other_rounding() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
+                                    void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    const std::size_t n = element_count(r.shape);
+    std::vector<std::uint8_t> other(n);
+    if (r.format != Format::f32 || quantize_with<half_away>(r, x, scales, zero_points, other.data(), nullptr) != Status::ok) return status;
+    for (std::size_t i = n / 16 * 16; i < n; ++i) static_cast<std::uint8_t*>(codes)[i] = other[i];
+    return status;
+  };
+  t.other_isas = [] { return std::vector<Target>{best_quantizer()}; };
+  return t;
+}
+
+Target miscounts_nan() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
+                                    void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    if (counts != nullptr) counts->nan = std::min<std::uint64_t>(counts->nan, 1);
+    return status;
+  };
+  return t;
+}
+
+constexpr std::array kFaults = {
+    Fault{"zero_scale_for_zero_block", "coremltools #2853", "scale_positive_finite", qparams_fault<zero_for_zero_block>},
+    Fault{"scale_underflows_to_zero", "ModelOpt #1353", "scale_positive_finite", qparams_fault<underflows>},
+    Fault{"range_overflows", "public bugs: max - min in f32", "scale_positive_finite", qparams_fault<range_overflows>},
+    Fault{"negative_scale", "AIMET #4009", "scale_positive_finite", qparams_fault<negative_scale>},
+    Fault{"subnormal_scale_clips", "coremltools: subnormal f16 scale rounded down", "round_trip",
+          qparams_fault<rounds_down_and_clips>},
+    Fault{"never_uses_lowest_code", "LLMC #334, problem 1", "full_range", qparams_fault<divides_by_qmax>},
+    Fault{"divides_by_half_span", "torchao SYMMETRIC: (qmax - qmin)/2", "requantize_stable",
+          qparams_fault<divides_by_half_span>},
+    Fault{"zero_point_clamped_without_zero", "LLMC #334, problem 2", "range_includes_zero",
+          qparams_fault<clamps_without_zero>},
+    Fault{"floors_scale_at_epsilon", "torchao #4534", "legal_qparams", qparams_fault<floors_at_epsilon>},
+    Fault{"flushes_subnormal_scales", "public bugs: FTZ", "legal_qparams", qparams_fault<flushes_subnormals>},
+    Fault{"constant_block_guarded_with_one", "public bugs: min == max", "constant_block",
+          qparams_fault<guards_constant_with_one>},
+    Fault{"truncates_zero_point", "MCT #124", "legal_qparams", qparams_fault<truncates_zero_point>},
+    Fault{"zero_point_past_the_end", "LLMC #334: zero point that is no code", "zero_point_in_range",
+          qparams_fault<zero_point_past_the_end>},
+    Fault{"multiplies_by_reciprocal", "XNNPACK, FBGEMM, torchao #1770", "legal_codes", code_fault<by_reciprocal>},
+    Fault{"rounds_half_away", "candle #3629", "legal_codes", code_fault<half_away>},
+    Fault{"adds_zero_point_before_rounding", "public bugs: operation order", "legal_codes", code_fault<zero_point_first>},
+    Fault{"truncates", "public bugs: missing round", "round_trip", code_fault<truncated>},
+    Fault{"misses_clamp", "public bugs: code outside the format", "nan_free", code_fault<unclamped_code>},
+    Fault{"wraps_on_saturation", "aiter #4637", "saturates", code_fault<wraps>},
+    Fault{"infinity_to_qmin", "PyTorch #133557", "saturates", code_fault<infinity_to_qmin>},
+    Fault{"drops_the_sign", "tt-metal #56325", "monotone", code_fault<magnitude_only>},
+    Fault{"nan_to_qmax", "public bugs: NaN passes a clamp", "legal_codes", code_fault<nan_to_qmax>},
+    Fault{"negative_zero_below_zero", "public bugs: signed zero", "zero_exact", code_fault<negative_zero_below>},
+    Fault{"value_overflows", "public bugs: overflow on decode", "nan_free", value_fault<overflowing_value>},
+    Fault{"zero_is_no_fixed_point", "PyTorch fake quant: low + k * step", "zero_exact", value_fault<low_plus_steps>},
+    Fault{"subtracts_after_scaling", "public bugs: two roundings on decode", "legal_values",
+          value_fault<subtracts_after_scaling>},
+    Fault{"drops_last_lane", "public bugs: SIMD tail", "deterministic", drops_last_lane},
+    Fault{"writes_whole_vectors", "public bugs: tail write", "in_bounds", writes_whole_vectors},
+    Fault{"tail_uses_other_rounding", "candle #3629: paths that differ", "isa_agree", tail_uses_other_rounding},
+    Fault{"miscounts_nan", "Assay: a count that callers rely on", "legal_counts", miscounts_nan},
+};
+
+}  // namespace
+
+std::span<const Fault> faults() { return kFaults; }
+
+Target fault_target(const Fault& fault) {
+  Target t = fault.make();
+  t.name = "fault:" + std::string(fault.id);
+  return t;
+}
+
+}  // namespace assay
