@@ -29,8 +29,7 @@ Bits exact_dequantize(const Options& options, QParams q, int code) {
 }
 
 bool exact_saturated(const Options& options, Format format, QParams q, Bits x) {
-  return is_finite(format, x) &&
-         out_of_reach(Real(format, x), code_range(options), scale_of(options, q), q.zero_point);
+  return is_finite(format, x) && out_of_reach(Real(format, x), code_range(options), scale_of(options, q), q.zero_point);
 }
 
 constexpr Oracle kExact = {"exact", exact_choose, exact_quantize, exact_dequantize, exact_saturated};
@@ -75,7 +74,8 @@ std::string check_scheme_options(const SchemeInfo& scheme, const Options& option
   if (scheme.symmetric && !options.is_signed) {
     return fmt::format("{} needs signed codes: with signed=false there is no code below zero", scheme.name);
   }
-  if (options.narrow_range && !options.is_signed) return "narrow_range drops the lowest signed code: it needs signed=true";
+  if (options.narrow_range && !options.is_signed)
+    return "narrow_range drops the lowest signed code: it needs signed=true";
   return {};
 }
 

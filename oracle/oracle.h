@@ -16,7 +16,8 @@
 
 namespace assay {
 
-/// The one legal answer for one block. The scheme must be known (see scheme_named) and given scales positive and finite.
+/// The one legal answer for one block. The scheme must be known (see scheme_named) and given scales positive and
+/// finite.
 struct Oracle {
   std::string_view name;
   QParams (*choose_qparams)(std::string_view scheme, const Options& options, Format format, std::span<const Bits> x);

@@ -62,8 +62,8 @@ Real::Real(Format format, Bits bits) : negative_(assay::is_negative(format, bits
   Integer significand = biased == 0 ? magnitude : (magnitude & (hidden - 1)) | hidden;
   const int exponent = static_cast<int>(biased == 0 ? 1 : biased) - 1 + f.min_exponent - width;
   if (negative_) significand = -significand;
-  value_ = std::make_shared<Rational>(Rational{exponent >= 0 ? Fraction(significand << exponent)
-                                                             : Fraction(significand, power_of_two(-exponent))});
+  value_ = std::make_shared<Rational>(
+      Rational{exponent >= 0 ? Fraction(significand << exponent) : Fraction(significand, power_of_two(-exponent))});
 }
 
 Real Real::ratio(long long numerator, long long denominator) {

@@ -13,8 +13,8 @@ struct Rational;  // defined in real.cpp
 
 class Real {
  public:
-  Real(int value = 0);               // NOLINT(google-explicit-constructor): formulas mix reals with whole numbers
-  Real(Format format, Bits bits);    ///< exactly the number that the pattern stands for
+  Real(int value = 0);             // NOLINT(google-explicit-constructor): formulas mix reals with whole numbers
+  Real(Format format, Bits bits);  ///< exactly the number that the pattern stands for
   static Real ratio(long long numerator, long long denominator);  ///< denominator > 0
   static Real infinity(bool negative);
   static Real nan();

@@ -45,13 +45,9 @@ Range range_of(Format format, std::span<const Bits> x) {
   return {Real(format, from_ordinal(format, lo)), Real(format, from_ordinal(format, hi))};
 }
 
-Real symmetric_step(const Range& range, CodeRange codes) {
-  return max(range.hi / codes.qmax, range.lo / codes.qmin);
-}
+Real symmetric_step(const Range& range, CodeRange codes) { return max(range.hi / codes.qmax, range.lo / codes.qmin); }
 
-Real asymmetric_step(const Range& range, CodeRange codes) {
-  return (range.hi - range.lo) / (codes.qmax - codes.qmin);
-}
+Real asymmetric_step(const Range& range, CodeRange codes) { return (range.hi - range.lo) / (codes.qmax - codes.qmin); }
 
 int symmetric_zero_point(const Range&, CodeRange, const Real&) { return 0; }
 

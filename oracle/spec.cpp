@@ -166,9 +166,12 @@ std::string show(Format format, Bits bits) {
 
 std::string_view to_string(Granularity granularity) {
   switch (granularity) {
-    case Granularity::per_tensor: return "per_tensor";
-    case Granularity::per_axis: return "per_axis";
-    case Granularity::per_block: return "per_block";
+    case Granularity::per_tensor:
+      return "per_tensor";
+    case Granularity::per_axis:
+      return "per_axis";
+    case Granularity::per_block:
+      return "per_block";
   }
   return "?";
 }
@@ -220,7 +223,9 @@ std::vector<Block> cut(const Shape& shape, const Options& options) {
   const std::size_t n = element_count(shape);
   std::vector<Block> blocks;
   switch (options.granularity) {
-    case Granularity::per_tensor: blocks.push_back({0, 1, n, n}); break;
+    case Granularity::per_tensor:
+      blocks.push_back({0, 1, n, n});
+      break;
     case Granularity::per_axis: {
       const auto axis = static_cast<std::size_t>(options.axis);
       const std::span dims(shape);
@@ -281,7 +286,9 @@ std::optional<Operation> operation_named(std::string_view name) {
   return std::nullopt;
 }
 
-bool takes_qparams(Operation operation) { return operation == Operation::quantize || operation == Operation::dequantize; }
+bool takes_qparams(Operation operation) {
+  return operation == Operation::quantize || operation == Operation::dequantize;
+}
 
 Case make_case(Operation op, std::string scheme, const Options& options, Format format, std::vector<Bits> x) {
   Case c;

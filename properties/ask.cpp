@@ -150,10 +150,10 @@ Reply ask(const Target& target, const Case& c, Path path, Memory& memory) {
     desk.put_qparams(c.given);
   } else {
     desk.take_qparams_room();
-    reply.status = path == Path::fused
-                       ? target.quantize_dynamic(request, x, desk.scales(), desk.zero_points(), desk.code_room(n),
-                                                 &reply.counts)
-                       : target.choose_qparams(request, x, desk.scales(), desk.zero_points(), &reply.counts);
+    reply.status =
+        path == Path::fused
+            ? target.quantize_dynamic(request, x, desk.scales(), desk.zero_points(), desk.code_room(n), &reply.counts)
+            : target.choose_qparams(request, x, desk.scales(), desk.zero_points(), &reply.counts);
     if (reply.status != Status::ok) return reply;
   }
   reply.qparams = desk.qparams();

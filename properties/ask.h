@@ -45,8 +45,8 @@ struct Reply {
 /// In one pass over memory (quantize_dynamic), or choosing qparams and quantizing by two calls.
 enum class Path : std::uint8_t { separate, fused };
 
-/// Runs the case's operation. round_trip and choose_qparams use the qparams that the target chose itself. Path::fused is
-/// unsupported for quantize and dequantize, which are handed theirs.
+/// Runs the case's operation. round_trip and choose_qparams use the qparams that the target chose itself. Path::fused
+/// is unsupported for quantize and dequantize, which are handed theirs.
 Reply ask(const Target& target, const Case& c, Path path, Memory& memory);
 Reply ask(const Target& target, const Case& c, Path path = Path::separate);
 

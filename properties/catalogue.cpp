@@ -214,10 +214,10 @@ Verdict saturates(const Target& target, const Case& c, const Oracle& oracle) {
     const int legal = oracle.quantize(c.options, c.format, q, probe.x[i]);
     if (legal != codes.qmin && legal != codes.qmax) continue;
     if (reply.codes[i] != legal) {
-      return fail(is_inf(c.format, probe.x[i]) ? "infinity" : "large",
-                  fmt::format("code {} for x = {} under {}", legal, assay::show(c.format, probe.x[i]),
-                              show(c.options, q)),
-                  fmt::format("code {}", reply.codes[i]), i);
+      return fail(
+          is_inf(c.format, probe.x[i]) ? "infinity" : "large",
+          fmt::format("code {} for x = {} under {}", legal, assay::show(c.format, probe.x[i]), show(c.options, q)),
+          fmt::format("code {}", reply.codes[i]), i);
     }
   }
   return pass();
@@ -291,7 +291,8 @@ Verdict zero_exact(const Target& target, const Case& c, const Oracle&) {
 
 // ------------------------------------------------------------------------------------------- round trips
 
-// Every finite element of one-block case `c` within half a step of its exact reconstruction, under the target's qparams.
+// Every finite element of one-block case `c` within half a step of its exact reconstruction, under the target's
+// qparams.
 Verdict every_element_survives(const Target& target, const Case& c, std::string_view kind) {
   const Reply reply = ask(target, c, usual_path(target, c));
   if (auto verdict = no_answer(reply)) return *verdict;
@@ -542,10 +543,10 @@ Verdict legal_codes(const Target& target, const Case& c, const Oracle& oracle) {
         const std::size_t at = blocks[b].at(i);
         const int legal = oracle.quantize(c.options, c.format, q, c.x[at]);
         if (reply.codes[at] == legal) continue;
-        return fail(fmt::format("{}code", prefix),
-                    fmt::format("code {} for x = {} under {}", legal, assay::show(c.format, c.x[at]),
-                                show(c.options, q)),
-                    fmt::format("code {}", reply.codes[at]), at);
+        return fail(
+            fmt::format("{}code", prefix),
+            fmt::format("code {} for x = {} under {}", legal, assay::show(c.format, c.x[at]), show(c.options, q)),
+            fmt::format("code {}", reply.codes[at]), at);
       }
     }
     return std::nullopt;
@@ -589,8 +590,8 @@ constexpr std::array kCatalogue = {
     Property{"zero_exact", "coremltools #2853",
              "0.0 gets the zero point as its code and comes back as +0.0; an all-zero block comes back as zeros.",
              zero_exact},
-    Property{"constant_block", "public bugs: min == max",
-             "A block of equal values comes back within half a step.", constant_block},
+    Property{"constant_block", "public bugs: min == max", "A block of equal values comes back within half a step.",
+             constant_block},
     Property{"range_includes_zero", "LLMC #334",
              "A block whose values are all positive or all negative comes back within half a step everywhere.",
              range_includes_zero},
@@ -600,8 +601,8 @@ constexpr std::array kCatalogue = {
              "Every instruction set of this machine gives the same bits.", isa_agree},
     Property{"position_independent", "public bugs: tails, alignment, neighbours",
              "Address, length, order and neighbouring blocks change nothing.", position_independent},
-    Property{"deterministic", "definition", "The same call twice gives the same bits, whatever the outputs held before.",
-             deterministic},
+    Property{"deterministic", "definition",
+             "The same call twice gives the same bits, whatever the outputs held before.", deterministic},
     Property{"round_trip", "the mission",
              "No other code reconstructs closer to x, and every finite element is within half a step of its exact "
              "reconstruction.",
@@ -617,20 +618,32 @@ constexpr std::array kCatalogue = {
 
 std::string_view to_string(Outcome outcome) {
   switch (outcome) {
-    case Outcome::pass: return "pass";
-    case Outcome::fail: return "fail";
-    case Outcome::unsupported: return "unsupported";
-    case Outcome::not_applicable: return "not_applicable";
+    case Outcome::pass:
+      return "pass";
+    case Outcome::fail:
+      return "fail";
+    case Outcome::unsupported:
+      return "unsupported";
+    case Outcome::not_applicable:
+      return "not_applicable";
   }
   return "?";
 }
 
 void Tally::add(Outcome outcome) {
   switch (outcome) {
-    case Outcome::pass: ++pass; break;
-    case Outcome::fail: ++fail; break;
-    case Outcome::unsupported: ++unsupported; break;
-    case Outcome::not_applicable: ++not_applicable; break;
+    case Outcome::pass:
+      ++pass;
+      break;
+    case Outcome::fail:
+      ++fail;
+      break;
+    case Outcome::unsupported:
+      ++unsupported;
+      break;
+    case Outcome::not_applicable:
+      ++not_applicable;
+      break;
   }
 }
 

@@ -22,9 +22,7 @@ Bits any_finite(Entropy& e, Format f) {
 Bits negated(Format f, Bits bits) { return bits ^ sign_bit(f); }
 
 // A value near `magnitude`, within a factor of two, with a mantissa of its own.
-double near(Entropy& e, double magnitude) {
-  return magnitude * (1.0 + static_cast<double>(e.next(4)) * 0x1p-32);
-}
+double near(Entropy& e, double magnitude) { return magnitude * (1.0 + static_cast<double>(e.next(4)) * 0x1p-32); }
 
 Bits rounded(Format f, double value) {
   return f == Format::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value)) : round_double(f, value);
@@ -34,9 +32,12 @@ double power(int exponent) { return std::ldexp(1.0, exponent); }
 
 Bits moved(Entropy& e, Format f, Bits bits) {
   switch (e.below(4)) {
-    case 0: return next_up(f, bits);
-    case 1: return next_down(f, bits);
-    default: return bits;
+    case 0:
+      return next_up(f, bits);
+    case 1:
+      return next_down(f, bits);
+    default:
+      return bits;
   }
 }
 
@@ -44,12 +45,18 @@ Bits moved(Entropy& e, Format f, Bits bits) {
 Bits draw_scale(Entropy& e, Format s) {
   const Bits top = largest_finite(s);
   switch (e.below(8)) {
-    case 0: return 1 + e.below(top);                                                 // any pattern
-    case 1: return 1 + e.below(256);                                                 // the smallest subnormals
-    case 2: return top - e.below(256);                                               // the largest
-    case 3: return rounded(s, power(static_cast<int>(e.below(20)) - 12));            // friendly
-    case 4: return 1 + e.below(Bits{1} << (info(s).precision - 1));                  // subnormal
-    default: return rounded(s, near(e, power(static_cast<int>(e.below(12)) - 10)));  // ordinary weights
+    case 0:
+      return 1 + e.below(top);  // any pattern
+    case 1:
+      return 1 + e.below(256);  // the smallest subnormals
+    case 2:
+      return top - e.below(256);  // the largest
+    case 3:
+      return rounded(s, power(static_cast<int>(e.below(20)) - 12));  // friendly
+    case 4:
+      return 1 + e.below(Bits{1} << (info(s).precision - 1));  // subnormal
+    default:
+      return rounded(s, near(e, power(static_cast<int>(e.below(12)) - 10)));  // ordinary weights
   }
 }
 
@@ -78,7 +85,8 @@ void fill_zeros(Entropy& e, const Case& c, std::vector<Bits>& x) {
 
 void fill_subnormals(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const int width = 1 + static_cast<int>(e.below(static_cast<std::uint64_t>(info(c.format).precision)));
-  for (Bits& bits : x) bits = (any_bits(e, c.format) & ((Bits{1} << width) - 1)) | (any_bits(e, c.format) & sign_bit(c.format));
+  for (Bits& bits : x)
+    bits = (any_bits(e, c.format) & ((Bits{1} << width) - 1)) | (any_bits(e, c.format) & sign_bit(c.format));
 }
 
 // Ends of the range such that the exact step falls among, or just below, the subnormals of the scale format.
@@ -86,7 +94,8 @@ void fill_scale_underflow(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const FormatInfo& s = info(c.options.scale_format);
   const int lowest = s.min_exponent - s.precision + 1;
   const double step = near(e, power(lowest + static_cast<int>(e.below(8)) - 3));
-  const double end = step * static_cast<double>(1 + e.below(2) * static_cast<std::uint64_t>(code_range(c.options).qmax - 1));
+  const double end =
+      step * static_cast<double>(1 + e.below(2) * static_cast<std::uint64_t>(code_range(c.options).qmax - 1));
   for (Bits& bits : x) bits = rounded(c.format, end * (static_cast<double>(e.next(4)) * 0x1p-31 - 1));
   x[e.below(x.size())] = rounded(c.format, end);
 }
@@ -106,9 +115,10 @@ void fill_constant(Entropy& e, const Case& c, std::vector<Bits>& x) {
 // Values (q - zp) * s with both end codes present: what a second quantization must leave alone.
 void fill_already_quantized(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const CodeRange codes = code_range(c.options);
-  const int zero_point = c.scheme == "assay.symmetric"
-                             ? 0
-                             : codes.qmin + static_cast<int>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin + 1)));
+  const int zero_point =
+      c.scheme == "assay.symmetric"
+          ? 0
+          : codes.qmin + static_cast<int>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin + 1)));
   const double scale = to_double(c.options.scale_format, draw_scale(e, c.options.scale_format));
   for (std::size_t i = 0; i < x.size(); ++i) {
     const int span = codes.qmax - codes.qmin;
@@ -132,8 +142,9 @@ void fill_huge(Entropy& e, const Case& c, std::vector<Bits>& x) {
 void fill_breakpoints(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const CodeRange codes = code_range(c.options);
   const bool given = takes_qparams(c.op);
-  const QParams q = given ? c.given.front()
-                          : QParams{draw_scale(e, c.options.scale_format), c.scheme == "assay.symmetric" ? 0 : codes.qmin};
+  const QParams q =
+      given ? c.given.front()
+            : QParams{draw_scale(e, c.options.scale_format), c.scheme == "assay.symmetric" ? 0 : codes.qmin};
   const double scale = to_double(c.options.scale_format, q.scale);
   const int lowest = codes.qmin - q.zero_point, highest = codes.qmax - q.zero_point;
   for (Bits& bits : x) {
@@ -159,7 +170,9 @@ void fill_lopsided(Entropy& e, const Case& c, std::vector<Bits>& x) {
   fill_weights(e, c, x);
   const int reach = info(c.format).max_exponent - info(c.format).min_exponent;
   for (Bits& bits : x) {
-    if (e.one_in(2)) bits = rounded(c.format, to_double(c.format, bits) * power(-static_cast<int>(e.below(static_cast<std::uint64_t>(reach)))));
+    if (e.one_in(2))
+      bits = rounded(c.format,
+                     to_double(c.format, bits) * power(-static_cast<int>(e.below(static_cast<std::uint64_t>(reach)))));
   }
   x.front() = negated(c.format, x.front());
 }
@@ -180,8 +193,12 @@ constexpr std::array kRecipes = {
 };
 
 void sprinkle_special(Entropy& e, const Case& c, std::vector<Bits>& x) {
-  const std::array specials = {quiet_nan(c.format), infinity(c.format), infinity(c.format) | sign_bit(c.format),
-                               quiet_nan(c.format) | sign_bit(c.format) | 1, Bits{0}, sign_bit(c.format),
+  const std::array specials = {quiet_nan(c.format),
+                               infinity(c.format),
+                               infinity(c.format) | sign_bit(c.format),
+                               quiet_nan(c.format) | sign_bit(c.format) | 1,
+                               Bits{0},
+                               sign_bit(c.format),
                                infinity(c.format) | 1};
   const std::size_t count = 1 + e.below(3);
   for (std::size_t i = 0; i < count; ++i) x[e.below(x.size())] = specials[e.below(specials.size())];
@@ -208,13 +225,16 @@ Options draw_options(Entropy& e, const DrawSpace& space, bool symmetric) {
 Shape draw_shape(Entropy& e, Options& o) {
   const auto dim = [&](std::uint64_t most) { return static_cast<std::int64_t>(1 + e.below(most)); };
   switch (o.granularity) {
-    case Granularity::per_tensor: return {e.one_in(4) ? dim(300) : dim(70)};
+    case Granularity::per_tensor:
+      return {e.one_in(4) ? dim(300) : dim(70)};
     case Granularity::per_axis: {
       const Shape shape = {dim(4), dim(5), dim(19)};
       o.axis = static_cast<int>(e.below(3));
       return shape;
     }
-    case Granularity::per_block: o.block = e.one_in(2) ? 32 : dim(70); return {dim(3), dim(140)};
+    case Granularity::per_block:
+      o.block = e.one_in(2) ? 32 : dim(70);
+      return {dim(3), dim(140)};
   }
   return {1};
 }

@@ -56,8 +56,10 @@ class Minimizer {
     c.x.clear();
     c.codes.clear();
     for (std::size_t i = 0; i < block.size(); ++i) {
-      if (best_.x.empty()) c.codes.push_back(best_.codes[block.at(i)]);
-      else c.x.push_back(best_.x[block.at(i)]);
+      if (best_.x.empty())
+        c.codes.push_back(best_.codes[block.at(i)]);
+      else
+        c.x.push_back(best_.x[block.at(i)]);
     }
     if (!best_.given.empty()) c.given = {best_.given[index]};
     return c;
@@ -68,8 +70,10 @@ class Minimizer {
     bool better = false;
     for (std::size_t length = size() / 2; length > 0; length /= 2) {
       for (std::size_t start = 0; start + length <= size() && size() > length;) {
-        if (keep_if_fails(without(start, length))) better = true;
-        else start += length;
+        if (keep_if_fails(without(start, length)))
+          better = true;
+        else
+          start += length;
       }
     }
     return better;

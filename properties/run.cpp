@@ -13,10 +13,12 @@ Verdict judge(const Property& property, const Target& target, const Case& c) {
   if (verdict.outcome != Outcome::fail) return verdict;
   const Verdict confirmed = property.check(target, c, exact_oracle());
   if (confirmed.outcome == Outcome::fail) return confirmed;
-  // A target that answers differently each time may fail once and pass once: ask the fast oracle again before blaming it.
+  // A target that answers differently each time may fail once and pass once: ask the fast oracle again before blaming
+  // it.
   if (property.check(target, c, fast_oracle()).outcome != Outcome::fail) return verdict;
-  throw std::logic_error(fmt::format("the fast oracle rejects what the exact oracle accepts: property {}, {} against {}",
-                                     property.id, verdict.legal, verdict.got));
+  throw std::logic_error(
+      fmt::format("the fast oracle rejects what the exact oracle accepts: property {}, {} against {}", property.id,
+                  verdict.legal, verdict.got));
 }
 
 Finding minimized_finding(const Property& property, const Target& target, const Case& c, const Verdict& verdict,

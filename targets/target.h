@@ -1,4 +1,5 @@
-// What a quantizer under test looks like to this suite. An adapter fills in a Target; properties see nothing else of it.
+// What a quantizer under test looks like to this suite. An adapter fills in a Target; properties see nothing else of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ struct Request {
 /// Every operation is optional: an empty function means that the target does not expose it. `counts` may be null; a
 /// target that does not count sets `counts_special` to false.
 struct Target {
-  std::string name;                  ///< as on the command line, such as "quantizer@avx2"
+  std::string name;  ///< as on the command line, such as "quantizer@avx2"
   std::string version;
   std::string isa;                   ///< instruction set of this row, or "-"
   std::vector<std::string> schemes;  ///< the schemes it declares to follow
@@ -40,8 +41,8 @@ struct Target {
 
   std::function<Status(const Request&, const void* x, void* scales, std::int32_t* zero_points, Counts* counts)>
       choose_qparams;
-  std::function<Status(const Request&, const void* x, const void* scales, const std::int32_t* zero_points,
-                       void* codes, Counts* counts)>
+  std::function<Status(const Request&, const void* x, const void* scales, const std::int32_t* zero_points, void* codes,
+                       Counts* counts)>
       quantize;
   std::function<Status(const Request&, const void* codes, const void* scales, const std::int32_t* zero_points,
                        void* values)>

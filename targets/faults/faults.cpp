@@ -16,8 +16,8 @@ namespace {
 struct BlockView {
   const Options& options;
   bool symmetric;
-  float lo, hi;                // zero included
-  float least, greatest;       // as found, zero not included
+  float lo, hi;           // zero included
+  float least, greatest;  // as found, zero not included
   CodeRange codes;
 };
 
@@ -36,13 +36,14 @@ BlockView view(const Request& r, const void* x, const Block& block) {
     greatest = std::max(greatest, value);
   }
   if (least > greatest) least = greatest = 0;
-  return {r.options, r.scheme == "assay.symmetric", std::min(least, 0.0f), std::max(greatest, 0.0f), least, greatest,
-          code_range(r.options)};
+  return {r.options, r.scheme == "assay.symmetric", std::min(least, 0.0f), std::max(greatest, 0.0f), least,
+          greatest,  code_range(r.options)};
 }
 
 Bits load_scale(const Options& o, const void* scales, std::size_t b) {
   Bits bits = 0;
-  std::memcpy(&bits, static_cast<const std::byte*>(scales) + b * byte_width(o.scale_format), byte_width(o.scale_format));
+  std::memcpy(&bits, static_cast<const std::byte*>(scales) + b * byte_width(o.scale_format),
+              byte_width(o.scale_format));
   return bits;
 }
 
@@ -80,8 +81,8 @@ using SpoilQParams = void (*)(const BlockView&, Bits& scale, std::int32_t& zero_
 template <SpoilQParams Spoil>
 Target qparams_fault() {
   Target t = base();
-  t.choose_qparams = [right = t.choose_qparams](const Request& r, const void* x, void* scales, std::int32_t* zero_points,
-                                                Counts* counts) {
+  t.choose_qparams = [right = t.choose_qparams](const Request& r, const void* x, void* scales,
+                                                std::int32_t* zero_points, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, counts);
     if (status != Status::ok) return status;
     const std::vector<Block> blocks = cut(r.shape, r.options);
@@ -190,11 +191,12 @@ void divides_by_half_span(const BlockView& v, Bits& scale, std::int32_t&) {
 }
 void clamps_without_zero(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
   if (v.symmetric || (v.least <= 0 && v.greatest >= 0)) return;
-  const Bits narrow = plain_scale(v.options.scale_format,
-                                  (double{v.greatest} - double{v.least}) / (v.codes.qmax - v.codes.qmin));
+  const Bits narrow =
+      plain_scale(v.options.scale_format, (double{v.greatest} - double{v.least}) / (v.codes.qmax - v.codes.qmin));
   if (narrow == 0) return;
   scale = narrow;
-  zero_point = clamped(std::nearbyint(v.codes.qmin - double{v.least} / to_double(v.options.scale_format, narrow)), v.codes);
+  zero_point =
+      clamped(std::nearbyint(v.codes.qmin - double{v.least} / to_double(v.options.scale_format, narrow)), v.codes);
 }
 void floors_at_epsilon(const BlockView& v, Bits& scale, std::int32_t&) {
   if (v.lo == 0 && v.hi == 0) return;
@@ -272,15 +274,16 @@ float low_plus_steps(int code, int zero_point, float scale) {
 }
 float subtracts_after_scaling(int code, int zero_point, float scale) {
   const float value = static_cast<float>(code) * scale - static_cast<float>(zero_point) * scale;
-  return std::clamp(std::isnan(value) ? 0.0f : value, -std::numeric_limits<float>::max(), std::numeric_limits<float>::max());
+  return std::clamp(std::isnan(value) ? 0.0f : value, -std::numeric_limits<float>::max(),
+                    std::numeric_limits<float>::max());
 }
 
 // ------------------------------------------------------------------------------------------- memory and repetition
 
 Target drops_last_lane() {
   Target t = base();
-  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
-                                    void* codes, Counts* counts) {
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
     const std::size_t last = element_count(r.shape) - 1;
     const std::uint8_t before = static_cast<std::uint8_t*>(codes)[last];
     const Status status = right(r, x, scales, zero_points, codes, counts);
@@ -292,8 +295,8 @@ Target drops_last_lane() {
 
 Target writes_whole_vectors() {
   Target t = base();
-  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
-                                    void* codes, Counts* counts) {
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, codes, counts);
     const std::size_t n = element_count(r.shape);
     for (std::size_t i = n; i % 16 != 0; ++i) *(static_cast<volatile std::uint8_t*>(codes) + i) = 0;
@@ -304,12 +307,14 @@ Target writes_whole_vectors() {
 
 Target tail_uses_other_rounding() {
   Target t = base();
-  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
-                                    void* codes, Counts* counts) {
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, codes, counts);
     const std::size_t n = element_count(r.shape);
     std::vector<std::uint8_t> other(n);
-    if (r.format != Format::f32 || quantize_with<half_away>(r, x, scales, zero_points, other.data(), nullptr) != Status::ok) return status;
+    if (r.format != Format::f32 ||
+        quantize_with<half_away>(r, x, scales, zero_points, other.data(), nullptr) != Status::ok)
+      return status;
     for (std::size_t i = n / 16 * 16; i < n; ++i) static_cast<std::uint8_t*>(codes)[i] = other[i];
     return status;
   };
@@ -319,8 +324,8 @@ Target tail_uses_other_rounding() {
 
 Target miscounts_nan() {
   Target t = base();
-  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
-                                    void* codes, Counts* counts) {
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, codes, counts);
     if (counts != nullptr) counts->nan = std::min<std::uint64_t>(counts->nan, 1);
     return status;
@@ -329,7 +334,8 @@ Target miscounts_nan() {
 }
 
 constexpr std::array kFaults = {
-    Fault{"zero_scale_for_zero_block", "coremltools #2853", "scale_positive_finite", qparams_fault<zero_for_zero_block>},
+    Fault{"zero_scale_for_zero_block", "coremltools #2853", "scale_positive_finite",
+          qparams_fault<zero_for_zero_block>},
     Fault{"scale_underflows_to_zero", "ModelOpt #1353", "scale_positive_finite", qparams_fault<underflows>},
     Fault{"range_overflows", "public bugs: max - min in f32", "scale_positive_finite", qparams_fault<range_overflows>},
     Fault{"negative_scale", "AIMET #4009", "scale_positive_finite", qparams_fault<negative_scale>},
@@ -349,7 +355,8 @@ constexpr std::array kFaults = {
           qparams_fault<zero_point_past_the_end>},
     Fault{"multiplies_by_reciprocal", "XNNPACK, FBGEMM, torchao #1770", "legal_codes", code_fault<by_reciprocal>},
     Fault{"rounds_half_away", "candle #3629", "legal_codes", code_fault<half_away>},
-    Fault{"adds_zero_point_before_rounding", "public bugs: operation order", "legal_codes", code_fault<zero_point_first>},
+    Fault{"adds_zero_point_before_rounding", "public bugs: operation order", "legal_codes",
+          code_fault<zero_point_first>},
     Fault{"truncates", "public bugs: missing round", "round_trip", code_fault<truncated>},
     Fault{"misses_clamp", "public bugs: code outside the format", "nan_free", code_fault<unclamped_code>},
     Fault{"wraps_on_saturation", "aiter #4637", "saturates", code_fault<wraps>},

@@ -1,0 +1,46 @@
+// The JSON form of a case: the edge where cases become files and files become cases. See corpus/README.md for the keys.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "oracle/spec.h"
+
+namespace assay {
+
+/// Where a case was found failing.
+struct Found {
+  std::string target, property, kind, legal, got;
+  std::size_t index = 0;
+  bool operator==(const Found&) const = default;
+};
+
+/// What a faulty system answered; parts that are not recorded stay empty.
+struct FaultyAnswer {
+  std::vector<Bits> scales;
+  std::vector<std::int32_t> zero_points, codes;
+  std::vector<Bits> values;
+  bool operator==(const FaultyAnswer&) const = default;
+};
+
+struct CaseFile {
+  Case c;
+  std::optional<Found> found;
+  std::optional<FaultyAnswer> faulty;
+  bool operator==(const CaseFile&) const = default;
+};
+
+/// The case, or one sentence that says what is wrong and where (byte offset or key). What the text leaves out comes
+/// from `defaults`. Never throws on hostile text.
+using ParsedCase = std::variant<CaseFile, std::string>;
+ParsedCase parse_case(std::string_view text, const Case& defaults = {});
+ParsedCase read_case_file(const std::filesystem::path& path);
+
+/// One line of JSON, keys in a fixed order: parse_case(print_case(f)) == f.
+std::string print_case(const CaseFile& file);
+
+}  // namespace assay
