@@ -81,7 +81,7 @@ inline std::string safe(const Html& h) { return h.markup; }
 inline std::string safe(std::string_view raw) { return escape(raw); }
 template <std::integral Number>
 std::string safe(Number n) {
-  return n < 0 ? "-" + grouped(0 - static_cast<std::uint64_t>(n)) : grouped(static_cast<std::uint64_t>(n));
+  return n < 0 ? grouped(0 - static_cast<std::uint64_t>(n)).insert(0, 1, '-') : grouped(static_cast<std::uint64_t>(n));
 }
 inline std::string json_text(const Json& value) {
   if (value.is_string()) return escape(value.get_ref<const std::string&>());
