@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 
 #include "oracle/oracle.h"
@@ -63,7 +62,7 @@ QParams any_qparams(Entropy& e, const Options& o) {
 }
 
 std::string told(const Options& o, Format format, QParams q) {
-  std::string text = std::string(info(format).name) + " by " + show(o.scale_format, q.scale) + " zero point " +
+  std::string text = " " + std::string(info(format).name) + " by " + show(o.scale_format, q.scale) + " zero point " +
                      std::to_string(q.zero_point);
   for (const auto& [key, value] : option_list(o)) text += " " + key + "=" + value;
   return text;
@@ -106,9 +105,7 @@ TEST(OraclesAgree, OnDrawnCasesWithF64) {
 
 // ---------------------------------------------------------------------------------------------------- choose_qparams
 
-using Block = std::vector<Bits>;
-
-void fill_all(Entropy& e, Format f, Block& x, Bits (*draw)(Entropy&, Format)) {
+void fill_all(Entropy& e, Format f, std::vector<Bits>& x, Bits (*draw)(Entropy&, Format)) {
   for (Bits& bits : x) bits = with_sign(e, f, draw(e, f));
 }
 
@@ -122,15 +119,17 @@ Bits half_underflow(Entropy& e, Format f) { return round_double(f, near_power(e,
 // The same for the formats with 8 exponent bits; zeros where f is f16.
 Bits float_underflow(Entropy& e, Format f) { return round_double(f, near_power(e, between(e, -149, -120), 24)); }
 
-void fill_single_sign(Entropy& e, Format f, Block& x) {
+void fill_single_sign(Entropy& e, Format f, std::vector<Bits>& x) {
   const Bits sign = with_sign(e, f, 0);
   for (Bits& bits : x) bits = ordinary(e, f) | sign;
 }
 
-void fill_constant(Entropy& e, Format f, Block& x) { std::fill(x.begin(), x.end(), with_sign(e, f, any_finite(e, f))); }
+void fill_constant(Entropy& e, Format f, std::vector<Bits>& x) {
+  std::fill(x.begin(), x.end(), with_sign(e, f, any_finite(e, f)));
+}
 
 // One end far below the other, so that only a sticky bit remembers it.
-void fill_lopsided(Entropy& e, Format f, Block& x) {
+void fill_lopsided(Entropy& e, Format f, std::vector<Bits>& x) {
   const Bits sign = with_sign(e, f, 0);
   if (!x.empty()) x.front() = any_finite(e, f) | sign;
   if (x.size() > 1) x.back() = (1 + e.below(64)) | (sign ^ sign_bit(f));
@@ -138,7 +137,7 @@ void fill_lopsided(Entropy& e, Format f, Block& x) {
 
 // The exact step on, or a hair beside, the middle of two neighbouring scales: hi - lo = middle * levels, split between
 // the ends at a whole number of steps; products that the input format cannot hold land near enough.
-void fill_scale_tie(Entropy& e, const Options& o, Format f, bool symmetric, Block& x) {
+void fill_scale_tie(Entropy& e, const Options& o, Format f, bool symmetric, std::vector<Bits>& x) {
   const CodeRange codes = code_range(o);
   const Bits scale = any_scale(e, o.scale_format);
   const Bits above = next_up(o.scale_format, scale);
@@ -164,8 +163,8 @@ void fill_scale_tie(Entropy& e, const Options& o, Format f, bool symmetric, Bloc
 
 constexpr std::uint64_t kBlockKinds = 12;
 
-Block any_block(Entropy& e, const Options& o, Format f, bool symmetric) {
-  Block x(e.below(10), 0);
+std::vector<Bits> any_block(Entropy& e, const Options& o, Format f, bool symmetric) {
+  std::vector<Bits> x(e.below(10), 0);
   switch (e.below(kBlockKinds)) {
     case 0:
       fill_all(e, f, x, zero);
@@ -208,12 +207,12 @@ Block any_block(Entropy& e, const Options& o, Format f, bool symmetric) {
 
 void expect_same_qparams(Entropy& e, std::string_view scheme, const Options& o, Format f) {
   for (int i = 0; i < 300; ++i) {
-    const Block x = any_block(e, o, f, scheme == "assay.symmetric");
+    const std::vector<Bits> x = any_block(e, o, f, scheme == "assay.symmetric");
     const QParams expected = exact_oracle().choose_qparams(scheme, o, f, x);
     for (const Oracle* oracle : oracles()) {
       ASSERT_EQ(oracle->choose_qparams(scheme, o, f, x), expected)
           << oracle->name << " " << scheme << " block " << i << " of " << x.size()
-          << ", exact: " << told(o, f, expected);
+          << ", exact:" << told(o, f, expected);
     }
   }
 }
@@ -291,7 +290,7 @@ TEST_P(Straddle, TwoMillionInputsAtBreakpoints) {
     if (!is_finite(format, middle)) continue;
     for (const Bits x : {next_down(format, middle), middle, next_up(format, middle)}) {
       ASSERT_EQ(fast_oracle().quantize(o, format, q, x), exact_oracle().quantize(o, format, q, x))
-          << show(format, x) << " " << told(o, format, q);
+          << show(format, x) << told(o, format, q);
       ++asked;
     }
   }
@@ -312,10 +311,11 @@ TEST(OraclesAgree, OnEveryListedBreakpoint) {
       const bool first_input = b.x == (largest_finite(format) | sign_bit(format));
       for (const Oracle* oracle : oracles()) {
         if (!first_input) {
-          ASSERT_EQ(oracle->quantize(o, format, q, next_down(format, b.x)), before) << oracle->name;
+          ASSERT_EQ(oracle->quantize(o, format, q, next_down(format, b.x)), before)
+              << oracle->name << " below " << show(format, b.x) << told(o, format, q);
         }
         ASSERT_EQ(oracle->quantize(o, format, q, b.x), b.code)
-            << oracle->name << show(format, b.x) << told(o, format, q);
+            << oracle->name << " " << show(format, b.x) << told(o, format, q);
       }
       before = b.code;
     }
@@ -392,7 +392,7 @@ TEST(OraclesAgree, OnSaturationAtBothLimits) {
       const bool expected = is_finite(format, x) && (value < low || value > high);
       for (const Oracle* oracle : oracles()) {
         ASSERT_EQ(oracle->saturated(o, format, q, x), expected)
-            << oracle->name << " " << show(format, x) << " " << told(o, format, q);
+            << oracle->name << " " << show(format, x) << told(o, format, q);
       }
     }
   }
