@@ -25,7 +25,7 @@ Integer divide_half_even(const Integer& a, const Integer& b) {
 // The largest e with 2^e <= a / b, for positive a and b.
 int floor_log2(const Integer& a, const Integer& b) {
   const int guess = static_cast<int>(boost::multiprecision::msb(a)) - static_cast<int>(boost::multiprecision::msb(b));
-  const bool reached = guess >= 0 ? a >= b << guess : a << -guess >= b;
+  const bool reached = guess >= 0 ? a >= (b << guess) : (a << -guess) >= b;
   return reached ? guess : guess - 1;
 }
 
