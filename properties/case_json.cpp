@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
+#include <span>
+#include <system_error>
 
 #include "oracle/oracle.h"
 
@@ -14,7 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+constexpr std::size_t kMostElements = std::size_t{1} << 24;
+constexpr std::size_t kMostBytes = std::size_t{1} << 29;   // 2^24 patterns of f64 take 19 bytes each
+constexpr std::size_t kMostValues = std::size_t{1} << 26;  // x, and the codes and values of a faulty answer
 constexpr int kMostDepth = 8;
 
 // What is wrong with the text, on its way out to parse_case.
@@ -22,31 +26,44 @@ struct Malformed {
   std::string sentence;
 };
 
-// Refuses duplicate keys, which a JSON object silently drops, and depth, which only hostile text has.
-bool keep(int depth, Json::parse_event_t event, const Json& parsed, std::vector<std::set<std::string>>& keys) {
-  if (depth > kMostDepth) throw Malformed{fmt::format("the JSON is nested deeper than {} levels", kMostDepth)};
-  if (event == Json::parse_event_t::object_start) keys.emplace_back();
-  if (event == Json::parse_event_t::object_end) keys.pop_back();
-  if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-    throw Malformed{fmt::format("key '{}' stands twice", parsed.get<std::string>())};
+// Watches the parser: refuses duplicate keys, which a JSON object silently drops, and depth and numbers of values that
+// only hostile text has.
+struct Watch {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::string last_key;
+  std::size_t values = 0;
+
+  void see(int depth, Json::parse_event_t event, const Json& parsed) {
+    if (depth > kMostDepth)
+      throw Malformed{fmt::format("after key '{}': nested deeper than {} levels", last_key, kMostDepth)};
+    if (++values > kMostValues)
+      throw Malformed{fmt::format("after key '{}': more than {} values in one case", last_key, kMostValues)};
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event != Json::parse_event_t::key) return;
+    last_key = parsed.get<std::string>();
+    if (!keys.back().insert(last_key).second) throw Malformed{fmt::format("key '{}' stands twice", last_key)};
   }
-  return true;
-}
+};
 
 Json parse_json(std::string_view text) {
-  if (text.size() > kMostBytes) throw Malformed{"the case is larger than 256 MiB"};
-  std::vector<std::set<std::string>> keys;
+  if (text.size() > kMostBytes) throw Malformed{fmt::format("the case goes on after byte {}: too large", kMostBytes)};
+  Watch watch;
   try {
     return Json::parse(text, [&](int depth, Json::parse_event_t event, const Json& parsed) {
-      return keep(depth, event, parsed, keys);
+      watch.see(depth, event, parsed);
+      return true;
     });
   } catch (const Json::parse_error& e) {
     throw Malformed{fmt::format("not JSON at byte {}", e.byte)};
+  } catch (const Json::out_of_range&) {  // "1e999" is JSON, but no double
+    throw Malformed{watch.last_key.empty() ? "not a case at byte 1: a number that is too large"
+                                           : fmt::format("after key '{}': a number is too large", watch.last_key)};
   }
 }
 
 void refuse_unknown(const Json& object, std::string_view where, const std::set<std::string_view>& known) {
-  if (!object.is_object()) throw Malformed{fmt::format("{} is not an object", where)};
+  if (!object.is_object()) throw Malformed{fmt::format("{} is not a JSON object", where)};
   for (const auto& [key, value] : object.items()) {
     if (!known.contains(key)) throw Malformed{fmt::format("unknown key '{}' in {}", key, where)};
   }
@@ -58,15 +75,19 @@ std::string text_at(const Json& object, const char* key, std::string otherwise) 
   return object[key].get<std::string>();
 }
 
-// A single value stands for a list of one.
-std::vector<Json> list_at(const Json& object, const char* key) {
-  if (!object.contains(key)) return {};
-  if (object[key].is_array()) return object[key].get<std::vector<Json>>();
-  return {object[key]};
+// A single value stands for a list of one, an absent key for an empty list.
+std::span<const Json> list_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return {};
+  if (!found->is_array()) return {&*found, 1};
+  if (found->size() > kMostElements)
+    throw Malformed{fmt::format("key '{}' has {} items; at most {} are taken", key, found->size(), kMostElements)};
+  return found->get_ref<const Json::array_t&>();
 }
 
 std::vector<Bits> patterns_at(const Json& object, const char* key, Format format) {
   std::vector<Bits> patterns;
+  patterns.reserve(list_at(object, key).size());
   for (const Json& item : list_at(object, key)) {
     const auto bits = item.is_string() ? from_hex(format, item.get_ref<const std::string&>()) : std::nullopt;
     if (!bits) {
@@ -96,68 +117,125 @@ void read_options(const Json& object, Options& options) {
   if (!object.contains("options")) return;
   if (!object["options"].is_object()) throw Malformed{"key 'options' is not an object"};
   for (const auto& [key, value] : object["options"].items()) {
+    if (value.is_structured() || value.is_null())
+      throw Malformed{fmt::format("option {}: a {} is no value", key, value.type_name())};
     const std::string text =
         value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', true, Json::error_handler_t::replace);
     if (const std::string problem = set_option(options, key, text); !problem.empty()) throw Malformed{problem};
   }
 }
 
+const SchemeInfo& read_scheme(const std::string& name) {
+  if (const SchemeInfo* scheme = scheme_named(name)) return *scheme;
+  throw Malformed{fmt::format("unknown scheme '{}'", name)};
+}
+
+Format read_format(const std::string& name) {
+  if (const auto format = format_named(name)) return *format;
+  std::vector<std::string_view> names;
+  for (const FormatInfo& row : formats()) names.push_back(row.name);
+  throw Malformed{fmt::format("unknown format '{}'; there are {}", name, fmt::join(names, ", "))};
+}
+
+Shape read_shape(const Json& j, const Case& c) {
+  const bool has_codes = c.op == Operation::dequantize;
+  const std::size_t elements = has_codes ? c.codes.size() : c.x.size();
+  if (elements == 0) throw Malformed{fmt::format("key '{}' holds no element", has_codes ? "codes" : "x")};
+  if (!j.contains("shape")) return {static_cast<std::int64_t>(elements)};
+  Shape shape = integers_at<std::int64_t>(j, "shape");
+  if (shape.empty()) throw Malformed{"key 'shape' holds no dimension"};
+  return shape;
+}
+
+std::vector<QParams> read_given(const Json& j, const Case& c) {
+  for (const char* key : {"scale", "zero_point"}) {
+    if (!takes_qparams(c.op) && j.contains(key))
+      throw Malformed{fmt::format("key '{}' is not for {}, which chooses its own", key, to_string(c.op))};
+  }
+  const std::vector<Bits> scales = patterns_at(j, "scale", c.options.scale_format);
+  std::vector<std::int32_t> zero_points = integers_at<std::int32_t>(j, "zero_point");
+  if (!j.contains("zero_point")) zero_points.resize(scales.size());
+  if (zero_points.size() != scales.size()) throw Malformed{"keys 'scale' and 'zero_point' have different lengths"};
+  std::vector<QParams> given;
+  for (std::size_t b = 0; b < scales.size(); ++b) given.push_back({scales[b], zero_points[b]});
+  return given;
+}
+
+// check_case would refuse these too, but knows no keys.
+void refuse_outside(const char* key, std::int32_t value, std::size_t item, const Options& options) {
+  const CodeRange range = code_range(options);
+  if (value < range.qmin || value > range.qmax)
+    throw Malformed{fmt::format("key '{}', item {}: {} is outside {}..{}", key, item, value, range.qmin, range.qmax)};
+}
+
 Case read_case(const Json& j, const Case& defaults) {
-  Case c = defaults;
+  Case c;
   const std::string op = text_at(j, "op", std::string(to_string(defaults.op)));
   if (!operation_named(op))
     throw Malformed{fmt::format("unknown op '{}'; there are choose_qparams, quantize, dequantize and round_trip", op)};
   c.op = *operation_named(op);
-  c.scheme = text_at(j, "scheme", defaults.scheme);
-  const SchemeInfo* scheme = scheme_named(c.scheme);
-  if (scheme == nullptr) throw Malformed{fmt::format("unknown scheme '{}'", c.scheme)};
-  read_options(j, c.options);
-  if (const std::string problem = check_scheme_options(*scheme, c.options); !problem.empty()) throw Malformed{problem};
-  const std::string format = text_at(j, "format", std::string(info(defaults.format).name));
-  if (!format_named(format)) throw Malformed{fmt::format("unknown format '{}'", format)};
-  c.format = *format_named(format);
-  c.x = patterns_at(j, "x", c.format);
-  c.codes = integers_at<std::int32_t>(j, "codes");
-  c.shape = integers_at<std::int64_t>(j, "shape");
-  if (c.shape.empty())
-    c.shape = {static_cast<std::int64_t>(c.op == Operation::dequantize ? c.codes.size() : c.x.size())};
-  const std::vector<Bits> scales = patterns_at(j, "scale", c.options.scale_format);
-  std::vector<std::int32_t> zero_points = integers_at<std::int32_t>(j, "zero_point");
-  if (zero_points.empty()) zero_points.resize(scales.size());
-  if (zero_points.size() != scales.size()) throw Malformed{"keys 'scale' and 'zero_point' have different lengths"};
-  for (std::size_t b = 0; b < scales.size(); ++b) c.given.push_back({scales[b], zero_points[b]});
-  c.source = text_at(j, "source", {});
-  c.why = text_at(j, "why", {});
-  if (c.op == Operation::dequantize ? !c.x.empty() : !c.codes.empty()) {
+  if (c.op == Operation::dequantize ? j.contains("x") : j.contains("codes")) {
     throw Malformed{fmt::format("{} takes '{}'", op, c.op == Operation::dequantize ? "codes, not x" : "x, not codes")};
   }
+  c.scheme = text_at(j, "scheme", defaults.scheme);
+  const SchemeInfo& scheme = read_scheme(c.scheme);
+  c.options = defaults.options;
+  read_options(j, c.options);
+  if (const std::string problem = check_scheme_options(scheme, c.options); !problem.empty())
+    throw Malformed{fmt::format("key 'options': {}", problem)};
+  c.format = read_format(text_at(j, "format", std::string(info(defaults.format).name)));
+  c.x = patterns_at(j, "x", c.format);
+  c.codes = integers_at<std::int32_t>(j, "codes");
+  c.shape = read_shape(j, c);
+  c.given = read_given(j, c);
+  for (std::size_t i = 0; i < c.codes.size(); ++i) refuse_outside("codes", c.codes[i], i, c.options);
+  for (std::size_t b = 0; b < c.given.size(); ++b) refuse_outside("zero_point", c.given[b].zero_point, b, c.options);
+  c.source = text_at(j, "source", {});
+  c.why = text_at(j, "why", {});
   if (const std::string problem = check_case(c); !problem.empty()) throw Malformed{problem};
   return c;
 }
 
+Found read_found(const Json& f) {
+  refuse_unknown(f, "key 'found'", {"target", "property", "kind", "legal", "got", "index"});
+  Found found{text_at(f, "target", {}), text_at(f, "property", {}), text_at(f, "kind", {}),
+              text_at(f, "legal", {}),  text_at(f, "got", {}),      0};
+  if (!f.contains("index")) return found;
+  if (!f["index"].is_number_unsigned()) throw Malformed{"key 'index' of 'found' is not a whole number from 0"};
+  found.index = f["index"].get<std::size_t>();
+  return found;
+}
+
+FaultyAnswer read_faulty(const Json& f, const Options& options) {
+  refuse_unknown(f, "key 'faulty'", {"scale", "zero_point", "codes", "values"});
+  return {patterns_at(f, "scale", options.scale_format), integers_at<std::int32_t>(f, "zero_point"),
+          integers_at<std::int32_t>(f, "codes"), patterns_at(f, "values", options.output_format)};
+}
+
 CaseFile read_file(const Json& j, const Case& defaults) {
+  if (!j.is_object()) throw Malformed{"not a case at byte 1: a case is a JSON object"};
   refuse_unknown(j, "the case",
                  {"op", "scheme", "options", "format", "shape", "x", "codes", "scale", "zero_point", "source", "why",
                   "found", "faulty"});
   CaseFile file;
   file.c = read_case(j, defaults);
-  if (j.contains("found")) {
-    const Json& f = j["found"];
-    refuse_unknown(f, "'found'", {"target", "property", "kind", "legal", "got", "index"});
-    const std::vector<std::int64_t> index = integers_at<std::int64_t>(f, "index");
-    file.found =
-        Found{text_at(f, "target", {}), text_at(f, "property", {}),
-              text_at(f, "kind", {}),   text_at(f, "legal", {}),
-              text_at(f, "got", {}),    index.empty() || index[0] < 0 ? 0 : static_cast<std::size_t>(index[0])};
-  }
-  if (j.contains("faulty")) {
-    const Json& f = j["faulty"];
-    refuse_unknown(f, "'faulty'", {"scale", "zero_point", "codes", "values"});
-    file.faulty =
-        FaultyAnswer{patterns_at(f, "scale", file.c.options.scale_format), integers_at<std::int32_t>(f, "zero_point"),
-                     integers_at<std::int32_t>(f, "codes"), patterns_at(f, "values", file.c.options.output_format)};
-  }
+  if (j.contains("found")) file.found = read_found(j["found"]);
+  if (j.contains("faulty")) file.faulty = read_faulty(j["faulty"], file.c.options);
   return file;
+}
+
+// A sentence may quote the text: keep it one line, printable, and short.
+std::string tidy(std::string_view sentence) {
+  constexpr std::size_t kMostLetters = 300;
+  std::string tidied;
+  for (const char c : sentence) {
+    if (tidied.size() >= kMostLetters && (c & 0xc0) != 0x80) return tidied + "...";  // not inside a character
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      tidied += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      tidied += c;
+  }
+  return tidied;
 }
 
 Json hex_list(Format format, const std::vector<Bits>& patterns) {
@@ -178,27 +256,7 @@ Json options_json(const Options& options) {
   return j;
 }
 
-}  // namespace
-
-ParsedCase parse_case(std::string_view text, const Case& defaults) {
-  try {
-    return read_file(parse_json(text), defaults);
-  } catch (const Malformed& malformed) {
-    return malformed.sentence;
-  }
-}
-
-ParsedCase read_case_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) return fmt::format("{}: cannot be read", path.string());
-  ParsedCase parsed = parse_case(text.str());
-  if (const std::string* problem = std::get_if<std::string>(&parsed))
-    return fmt::format("{}: {}", path.string(), *problem);
-  return parsed;
-}
-
-std::string print_case(const CaseFile& file) {
+Json to_json(const CaseFile& file) {
   const Case& c = file.c;
   Json j = {{"op", to_string(c.op)},
             {"scheme", c.scheme},
@@ -233,7 +291,60 @@ std::string print_case(const CaseFile& file) {
     if (!file.faulty->codes.empty()) f["codes"] = file.faulty->codes;
     if (!file.faulty->values.empty()) f["values"] = hex_list(c.options.output_format, file.faulty->values);
   }
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return j;
+}
+
+std::string line_of(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A space after each comma and colon, which dump() only gives together with line breaks.
+std::string spaced(const Json& j) {
+  if (!j.is_structured()) return line_of(j);
+  std::string text;
+  for (const auto& [key, value] : j.items()) {
+    if (!text.empty()) text += ", ";
+    if (j.is_object()) text += line_of(Json(key)) + ": ";
+    text += spaced(value);
+  }
+  return j.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+}  // namespace
+
+ParseResult parse_case(std::string_view text, const Case& defaults) {
+  try {
+    return read_file(parse_json(text), defaults);
+  } catch (const Malformed& malformed) {
+    return tidy(malformed.sentence);
+  } catch (const std::bad_alloc&) {
+    return "the case does not fit into memory";
+  }
+}
+
+ParseResult read_case_file(const std::filesystem::path& path) {
+  const auto problem = [&](std::string_view sentence) { return tidy(fmt::format("{}: {}", path.string(), sentence)); };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return problem("is a directory, not a case");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return problem("cannot be read");
+  // In pieces and up to a limit: the path may be a device without an end.
+  std::string text;
+  std::vector<char> piece(std::size_t{1} << 16);
+  while (text.size() <= kMostBytes && in.read(piece.data(), static_cast<std::streamsize>(piece.size())).gcount() > 0)
+    text.append(piece.data(), static_cast<std::size_t>(in.gcount()));
+  if (in.bad()) return problem("cannot be read to its end");
+  ParseResult parsed = parse_case(text);
+  if (const std::string* sentence = std::get_if<std::string>(&parsed)) return problem(*sentence);
+  return parsed;
+}
+
+std::string case_json(const CaseFile& file) { return line_of(to_json(file)); }
+
+std::string case_json_pretty(const CaseFile& file) {
+  std::string text;
+  const Json j = to_json(file);
+  for (const auto& [key, value] : j.items())
+    text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", key, spaced(value));
+  return text + "\n}\n";
 }
 
 }  // namespace assay

@@ -35,12 +35,19 @@ struct CaseFile {
 };
 
 /// The case, or one sentence that says what is wrong and where (byte offset or key). What the text leaves out comes
-/// from `defaults`. Never throws on hostile text.
-using ParsedCase = std::variant<CaseFile, std::string>;
-ParsedCase parse_case(std::string_view text, const Case& defaults = {});
-ParsedCase read_case_file(const std::filesystem::path& path);
+/// from `defaults`. Never throws on hostile text; refuses more than 2^24 elements and deep nesting.
+using ParseResult = std::variant<CaseFile, std::string>;
+ParseResult parse_case(std::string_view text, const Case& defaults = {});
+/// The same, with the path in front of the sentence.
+ParseResult read_case_file(const std::filesystem::path& path);
 
-/// One line of JSON, keys in a fixed order: parse_case(print_case(f)) == f.
-std::string print_case(const CaseFile& file);
+/// One line of JSON, keys in a fixed order: parse_case(case_json(f)) == f.
+std::string case_json(const CaseFile& file);
+/// The same for people and for files, as in corpus/cases: a key a line.
+std::string case_json_pretty(const CaseFile& file);
+
+/// The first names of the two above, still used by corpus_test.
+using ParsedCase = ParseResult;
+inline std::string print_case(const CaseFile& file) { return case_json(file); }
 
 }  // namespace assay
