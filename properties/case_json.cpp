@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "oracle/oracle.h"
+#include "properties/nearest_name.h"
 
 namespace assay {
 namespace {
@@ -127,7 +128,9 @@ void read_options(const Json& object, Options& options) {
 
 const SchemeInfo& read_scheme(const std::string& name) {
   if (const SchemeInfo* scheme = scheme_named(name)) return *scheme;
-  throw Malformed{fmt::format("unknown scheme '{}'", name)};
+  std::vector<std::string_view> names;
+  for (const SchemeInfo& row : schemes()) names.push_back(row.name);
+  throw Malformed{fmt::format("unknown scheme '{}'; the nearest is '{}'", name, nearest_name(name, names))};
 }
 
 Format read_format(const std::string& name) {

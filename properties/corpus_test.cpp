@@ -46,7 +46,8 @@ TEST(CaseJson, SaysWhatIsWrong) {
             R"(key 'x', item 0: "3f80" is not a pattern of f32 (8 hex digits in quotes))");
   EXPECT_EQ(problem(R"({"op":"add","x":["3f800000"]})"),
             "unknown op 'add'; there are choose_qparams, quantize, dequantize and round_trip");
-  EXPECT_EQ(problem(R"({"scheme":"assay.wrong","x":["3f800000"]})"), "unknown scheme 'assay.wrong'");
+  EXPECT_EQ(problem(R"({"scheme":"assay.wrong","x":["3f800000"]})"),
+            "unknown scheme 'assay.wrong'; the nearest is 'assay.symmetric'");
   EXPECT_EQ(problem(R"({"options":{"bits":9},"x":["3f800000"]})"),
             "option bits: '9' is not a whole number from 2 to 8");
   EXPECT_EQ(problem(R"({"op":"quantize","scale":"00000000","x":["3f800000"]})"),
