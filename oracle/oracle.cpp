@@ -135,25 +135,30 @@ std::vector<Breakpoint> breakpoints(const Options& options, Format format, QPara
 
 RoundTrip judge_round_trip(const Options& options, Format format, QParams q, Bits x, int code) {
   const CodeRange codes = code_range(options);
-  const int k = code - q.zero_point;
+  const bool in_range = code >= codes.qmin && code <= codes.qmax;
+  // A target may answer with any number: 64 bits hold every difference of two ints, doubled.
+  const std::int64_t k = std::int64_t{code} - q.zero_point;
   bool above, below;  // x beyond the half step on either side of the reconstruction
-  if (format == Format::f64 || options.scale_format == Format::f64) {
+  if (format == Format::f64 || options.scale_format == Format::f64 || !in_range) {
     const Real scale = scale_of(options, q);
     above = Real(format, x) > Real::ratio(2 * k + 1, 2) * scale;
     below = Real(format, x) < Real::ratio(2 * k - 1, 2) * scale;
   } else {
-    // (2k + 1) * scale has at most 17 + 24 bits and an exponent far inside double's, so these products are exact.
+    // For codes and zero points in range, (2k + 1) * scale has at most 10 + 24 bits and an exponent far inside
+    // double's, so these products are exact.
     const double half_scale = to_double(options.scale_format, q.scale) / 2;
-    above = to_double(format, x) > (2 * k + 1) * half_scale;
-    below = to_double(format, x) < (2 * k - 1) * half_scale;
+    above = to_double(format, x) > static_cast<double>(2 * k + 1) * half_scale;
+    below = to_double(format, x) < static_cast<double>(2 * k - 1) * half_scale;
   }
-  // Reconstructions are equally spaced, so only a neighbour in range can be closer.
-  return {!(above && code < codes.qmax) && !(below && code > codes.qmin), !above && !below};
+  // Reconstructions are equally spaced, so only a neighbour in range can be closer. What is no code is no nearest code.
+  const bool nearest = in_range && !(above && code < codes.qmax) && !(below && code > codes.qmin);
+  return {nearest, !above && !below};
 }
 
 double error_in_steps(const Options& options, Format format, QParams q, Bits x, int code) {
   const Real scale = scale_of(options, q);
-  return (abs(Real(format, x) - Real(code - q.zero_point) * scale) / scale).approximate();
+  const Real steps = Real::ratio(std::int64_t{code} - q.zero_point, 1);
+  return (abs(Real(format, x) - steps * scale) / scale).approximate();
 }
 
 bool range_too_large(std::string_view scheme, const Options& options, Format format, std::span<const Bits> x) {

@@ -73,7 +73,7 @@ std::vector<Breakpoint> breakpoints(const Options& options, Format format, QPara
 
 /// How one code stands to its finite input, judged exactly.
 struct RoundTrip {
-  bool nearest;           ///< no other code reconstructs closer to x
+  bool nearest;           ///< `code` is a code, and no other reconstructs closer to x
   bool within_half_step;  ///< |x - (code - zero_point) * scale| <= scale/2
 };
 RoundTrip judge_round_trip(const Options& options, Format format, QParams qparams, Bits x, int code);

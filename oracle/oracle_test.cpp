@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <algorithm>
 #include <random>
 #include <string>
@@ -558,6 +560,18 @@ TEST(RoundTripBound, HoldsForEveryFiniteElement) {
   // The draw must meet both special cases often, or the loop above shows little.
   EXPECT_GT(moved, 100);
   EXPECT_GT(too_large, 100);
+}
+
+// What is no code is never the nearest code, however far out, and judging it does not overflow.
+TEST(JudgeRoundTrip, RefusesWhatIsNoCode) {
+  for (const int code : {128, -129, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+    for (const int zero_point : {-128, 0, 127}) {
+      EXPECT_FALSE(judge_round_trip({}, Format::f32, {0x3f800000, zero_point}, 0x3f800000, code).nearest) << code;
+    }
+  }
+  // 1 - (2^31 - 1 + 128) * 1 is 2147483774 steps away.
+  EXPECT_EQ(error_in_steps({}, Format::f32, {0x3f800000, -128}, 0x3f800000, std::numeric_limits<int>::max()),
+            2147483774.0);
 }
 
 }  // namespace

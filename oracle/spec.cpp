@@ -251,7 +251,15 @@ std::vector<Block> cut(const Shape& shape, const Options& options) {
   return blocks;
 }
 
+std::string check_options(const Options& options) {
+  if (options.bits < 2 || options.bits > 8) return fmt::format("bits is {}; codes have 2 to 8 bits", options.bits);
+  if (options.block < 1) return fmt::format("block is {}; a block has 1 element or more", options.block);
+  if (options.axis < 0) return fmt::format("axis is {}; axes count from 0", options.axis);
+  return {};
+}
+
 std::string check_shape(const Shape& shape, const Options& options) {
+  if (std::string problem = check_options(options); !problem.empty()) return problem;
   if (shape.empty()) return "the shape has no dimension";
   std::int64_t left = std::int64_t{1} << 40;
   for (const std::int64_t d : shape) {
@@ -304,6 +312,18 @@ Case make_case(Operation op, std::string scheme, const Options& options, Format 
 std::string check_case(const Case& c) {
   if (std::string problem = check_shape(c.shape, c.options); !problem.empty()) return problem;
   const bool has_codes = c.op == Operation::dequantize;
+  if (has_codes ? !c.x.empty() : !c.codes.empty()) {
+    return fmt::format("{} takes {}", to_string(c.op), has_codes ? "codes, not x" : "x, not codes");
+  }
+  const auto too_wide = [](Format format, Bits bits) {
+    return format != Format::f64 && bits >> info(format).width != 0;
+  };
+  for (const Bits x : c.x) {
+    if (too_wide(c.format, x)) {
+      return fmt::format("x holds {:x}, which is wider than the {} bits of {}", x, info(c.format).width,
+                         info(c.format).name);
+    }
+  }
   const std::size_t given = has_codes ? c.codes.size() : c.x.size();
   if (given != element_count(c.shape)) {
     return fmt::format("{} has {} elements but the shape has {}", has_codes ? "codes" : "x", given,
@@ -316,6 +336,10 @@ std::string check_case(const Case& c) {
   }
   const CodeRange range = code_range(c.options);
   for (const QParams& q : c.given) {
+    if (too_wide(c.options.scale_format, q.scale)) {
+      return fmt::format("a given scale is {:x}, which is wider than the {} bits of {}", q.scale,
+                         info(c.options.scale_format).width, info(c.options.scale_format).name);
+    }
     if (is_zero(c.options.scale_format, q.scale) || is_negative(c.options.scale_format, q.scale) ||
         !is_finite(c.options.scale_format, q.scale)) {
       return fmt::format("a given scale is {}; scales are positive and finite", show(c.options.scale_format, q.scale));

@@ -123,9 +123,11 @@ struct Block {
 
 using Shape = std::vector<std::int64_t>;
 std::size_t element_count(const Shape& shape);
+/// A sentence that says which option is out of bounds, or an empty string; for options built by hand.
+std::string check_options(const Options& options);
 /// How `options` cuts a row-major tensor into blocks. The shape must fit the options (see check_shape).
 std::vector<Block> cut(const Shape& shape, const Options& options);
-/// A sentence that says why the shape cannot be cut that way, or an empty string.
+/// A sentence that says why the shape cannot be cut that way (or what is wrong with the options), or an empty string.
 std::string check_shape(const Shape& shape, const Options& options);
 
 // ---------------------------------------------------------------------------------------------------- case

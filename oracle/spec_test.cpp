@@ -302,6 +302,7 @@ TEST(CheckCase, CountsElements) {
   c.shape = {3};
   EXPECT_EQ(check_case(c), "x has 2 elements but the shape has 3");
   c.op = Operation::dequantize;
+  c.x.clear();
   EXPECT_EQ(check_case(c), "codes has 0 elements but the shape has 3");
   c.shape = {};
   EXPECT_EQ(check_case(c), "the shape has no dimension");
@@ -346,6 +347,37 @@ TEST(Operations, HaveNames) {
   EXPECT_FALSE(operation_named("Quantize"));
   EXPECT_TRUE(takes_qparams(Operation::quantize) && takes_qparams(Operation::dequantize));
   EXPECT_FALSE(takes_qparams(Operation::choose_qparams) || takes_qparams(Operation::round_trip));
+}
+
+TEST(CheckCase, RefusesWhatTheOperationDoesNotTake) {
+  Case c = make_case(Operation::round_trip, "assay.symmetric", {}, Format::f32, {0x3f800000});
+  c.codes = {1};
+  EXPECT_EQ(check_case(c), "round_trip takes x, not codes");
+  c.op = Operation::dequantize;
+  c.given = {{0x3f800000, 0}};
+  EXPECT_EQ(check_case(c), "dequantize takes codes, not x");
+}
+
+TEST(CheckCase, RefusesPatternsWiderThanTheirFormat) {
+  Case c = make_case(Operation::quantize, "assay.symmetric", {}, Format::f16, {0x13c00});
+  c.given = {{0x3f800000, 0}};
+  EXPECT_EQ(check_case(c), "x holds 13c00, which is wider than the 16 bits of f16");
+  c.x = {0x3c00};
+  EXPECT_EQ(check_case(c), "");
+  c.given = {{0x13f800000, 0}};
+  EXPECT_EQ(check_case(c), "a given scale is 13f800000, which is wider than the 32 bits of f32");
+}
+
+TEST(CheckCase, RefusesOptionsBuiltOutOfBounds) {
+  Case c = make_case(Operation::round_trip, "assay.symmetric", {}, Format::f32, {0x3f800000});
+  c.options.block = 0;
+  EXPECT_EQ(check_case(c), "block is 0; a block has 1 element or more");
+  c.options = {};
+  c.options.axis = -1;
+  EXPECT_EQ(check_case(c), "axis is -1; axes count from 0");
+  c.options = {};
+  c.options.bits = 9;
+  EXPECT_EQ(check_case(c), "bits is 9; codes have 2 to 8 bits");
 }
 
 }  // namespace
