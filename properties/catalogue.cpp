@@ -121,22 +121,31 @@ Verdict deterministic(const Target& target, const Case& c, const Oracle&) {
 
 // ------------------------------------------------------------------------------------------- qparams that can be used
 
+// Judges both ways of asking with the same function of (reply, kind prefix).
+template <typename Judge>
+Verdict both_paths(const Target& target, const Case& c, Judge judge) {
+  bool asked = false;
+  for (const Path path : {Path::separate, Path::fused}) {
+    const Reply reply = ask(target, c, path);
+    if (reply.status == Status::unsupported) continue;
+    if (auto verdict = no_answer(reply)) return *verdict;
+    asked = true;
+    if (std::optional<Verdict> verdict = judge(reply, path == Path::fused ? "fused_" : "")) return *verdict;
+  }
+  return asked ? pass() : unsupported();
+}
+
 template <typename Good>
 Verdict each_qparams(const Target& target, const Case& c, Good good) {
   if (!chooses(c)) return not_applicable();
   Case choose = c;
   choose.op = Operation::choose_qparams;
-  bool asked = false;
-  for (const Path path : {Path::separate, Path::fused}) {
-    const Reply reply = ask(target, choose, path);
-    if (reply.status == Status::unsupported) continue;
-    if (auto verdict = no_answer(reply)) return *verdict;
-    asked = true;
+  return both_paths(target, choose, [&](const Reply& reply, std::string_view) -> std::optional<Verdict> {
     for (std::size_t b = 0; b < reply.qparams.size(); ++b) {
-      if (auto verdict = good(reply.qparams[b], b)) return *verdict;
+      if (auto verdict = good(reply.qparams[b], b)) return verdict;
     }
-  }
-  return asked ? pass() : unsupported();
+    return std::nullopt;
+  });
 }
 
 Verdict scale_positive_finite(const Target& target, const Case& c, const Oracle&) {
@@ -352,24 +361,34 @@ Verdict round_trip(const Target& target, const Case& c, const Oracle&) {
   return pass();
 }
 
+// The first finite element of `c` with this code.
+std::optional<std::size_t> reached(const Case& c, const std::vector<std::int32_t>& codes, int code) {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i] == code && is_finite(c.format, c.x[i])) return i;
+  }
+  return std::nullopt;
+}
+
 Verdict full_range(const Target& target, const Case& c, const Oracle& oracle) {
   if (c.op != Operation::round_trip) return not_applicable();
-  const Reply reply = ask(target, c, usual_path(target, c));
-  if (auto verdict = no_answer(reply)) return *verdict;
-  const Answer legal = legal_answer(oracle, c);
-  const CodeRange codes = code_range(c.options);
-  bool reached = false;
-  for (std::size_t i = 0; i < c.x.size(); ++i) {
-    const int code = legal.codes[i];
-    if (!is_finite(c.format, c.x[i]) || (code != codes.qmin && code != codes.qmax)) continue;
-    reached = true;
-    if (reply.codes[i] != code) {
-      return fail(code == codes.qmin ? "lowest_unused" : "highest_unused",
-                  fmt::format("code {} for x = {}", code, assay::show(c.format, c.x[i])),
-                  fmt::format("code {}", reply.codes[i]), i);
+  bool judged = false;
+  for (const Block& block : cut(c.shape, c.options)) {
+    const Case alone = with_block(c, block_of(c, block));
+    const Answer legal = legal_answer(oracle, alone);
+    const CodeRange codes = code_range(c.options);
+    for (const int end : {codes.qmin, codes.qmax}) {
+      const auto at = reached(alone, legal.codes, end);
+      if (!at) continue;
+      const Reply reply = ask(target, alone, usual_path(target, alone));
+      if (auto verdict = no_answer(reply)) return *verdict;
+      judged = true;
+      if (reached(alone, reply.codes, end)) continue;
+      return fail(end == codes.qmin ? "lowest_unused" : "highest_unused",
+                  fmt::format("code {} for x = {}", end, assay::show(c.format, alone.x[*at])),
+                  fmt::format("code {}", reply.codes[*at]), block.at(*at));
     }
   }
-  return reached ? pass() : not_applicable();
+  return judged ? pass() : not_applicable();
 }
 
 Verdict requantize_stable(const Target& target, const Case& c, const Oracle& oracle) {
@@ -483,20 +502,6 @@ Verdict isa_agree(const Target& target, const Case& c, const Oracle&) {
 
 // ------------------------------------------------------------------------------------------- equal to the oracle
 
-// Judges both ways of asking with the same function of (reply, kind prefix).
-template <typename Judge>
-Verdict both_paths(const Target& target, const Case& c, Judge judge) {
-  bool asked = false;
-  for (const Path path : {Path::separate, Path::fused}) {
-    const Reply reply = ask(target, c, path);
-    if (reply.status == Status::unsupported) continue;
-    if (auto verdict = no_answer(reply)) return *verdict;
-    asked = true;
-    if (std::optional<Verdict> verdict = judge(reply, path == Path::fused ? "fused_" : "")) return *verdict;
-  }
-  return asked ? pass() : unsupported();
-}
-
 Verdict legal_counts(const Target& target, const Case& c, const Oracle& oracle) {
   if (c.op == Operation::dequantize) return not_applicable();
   if (!target.counts_special) return unsupported();
@@ -597,12 +602,12 @@ constexpr std::array kCatalogue = {
              range_includes_zero},
     Property{"requantize_stable", "LLMC #334", "An already-quantized block requantizes to itself.", requantize_stable},
     Property{"full_range", "LLMC #334", "The end codes that exact arithmetic reaches are reached.", full_range},
+    Property{"deterministic", "definition",
+             "The same call twice gives the same bits, whatever the outputs held before.", deterministic},
     Property{"isa_agree", "public bugs: instruction sets that differ",
              "Every instruction set of this machine gives the same bits.", isa_agree},
     Property{"position_independent", "public bugs: tails, alignment, neighbours",
              "Address, length, order and neighbouring blocks change nothing.", position_independent},
-    Property{"deterministic", "definition",
-             "The same call twice gives the same bits, whatever the outputs held before.", deterministic},
     Property{"round_trip", "the mission",
              "No other code reconstructs closer to x, and every finite element is within half a step of its exact "
              "reconstruction.",

@@ -15,6 +15,8 @@ namespace {
 // What a fault may look at when it spoils one block's qparams.
 struct BlockView {
   const Options& options;
+  const void* x;
+  const Block& block;
   bool symmetric;
   float lo, hi;           // zero included
   float least, greatest;  // as found, zero not included
@@ -36,8 +38,15 @@ BlockView view(const Request& r, const void* x, const Block& block) {
     greatest = std::max(greatest, value);
   }
   if (least > greatest) least = greatest = 0;
-  return {r.options, r.scheme == "assay.symmetric", std::min(least, 0.0f), std::max(greatest, 0.0f), least,
-          greatest,  code_range(r.options)};
+  return {r.options,
+          x,
+          block,
+          r.scheme == "assay.symmetric",
+          std::min(least, 0.0f),
+          std::max(greatest, 0.0f),
+          least,
+          greatest,
+          code_range(r.options)};
 }
 
 Bits load_scale(const Options& o, const void* scales, std::size_t b) {
@@ -68,6 +77,9 @@ double plain_step(const BlockView& v) {
   if (v.symmetric) return std::max(double{v.hi} / v.codes.qmax, double{v.lo} / v.codes.qmin);
   return (double{v.hi} - double{v.lo}) / (v.codes.qmax - v.codes.qmin);
 }
+
+// A fault about the formula of the scale must not also lose the guards: it spoils only blocks whose scale stays normal.
+bool guarded(Format f, Bits scale) { return is_finite(f, scale) && !is_zero(f, scale) && !is_subnormal(f, scale); }
 
 Target base() {
   Target t = best_quantizer();
@@ -167,6 +179,7 @@ Target value_fault() {
 
 // ------------------------------------------------------------------------------------------- qparams
 
+void leave_alone(const BlockView&, Bits&, std::int32_t&) {}
 void zero_for_zero_block(const BlockView& v, Bits& scale, std::int32_t&) {
   if (v.lo == 0 && v.hi == 0) scale = 0;
 }
@@ -182,18 +195,18 @@ void divides_by_qmax(const BlockView& v, Bits& scale, std::int32_t&) {
   const double amax = std::max(double{v.hi}, -double{v.lo});
   if (!v.symmetric || v.hi >= -v.lo) return;
   const Bits wider = plain_scale(v.options.scale_format, amax / v.codes.qmax);
-  if (wider != 0 && wider < infinity(v.options.scale_format)) scale = wider;
+  if (guarded(v.options.scale_format, wider)) scale = wider;
 }
 void divides_by_half_span(const BlockView& v, Bits& scale, std::int32_t&) {
   if (!v.symmetric || v.options.narrow_range) return;
   const Bits other = plain_scale(v.options.scale_format, std::max(double{v.hi}, -double{v.lo}) / (v.codes.qmax + 0.5));
-  if (other != 0 && other < infinity(v.options.scale_format)) scale = other;
+  if (guarded(v.options.scale_format, other)) scale = other;
 }
 void clamps_without_zero(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
   if (v.symmetric || (v.least <= 0 && v.greatest >= 0)) return;
   const Bits narrow =
       plain_scale(v.options.scale_format, (double{v.greatest} - double{v.least}) / (v.codes.qmax - v.codes.qmin));
-  if (narrow == 0) return;
+  if (!guarded(v.options.scale_format, narrow)) return;
   scale = narrow;
   zero_point =
       clamped(std::nearbyint(v.codes.qmin - double{v.least} / to_double(v.options.scale_format, narrow)), v.codes);
@@ -202,6 +215,45 @@ void floors_at_epsilon(const BlockView& v, Bits& scale, std::int32_t&) {
   if (v.lo == 0 && v.hi == 0) return;
   const Bits floor = plain_scale(v.options.scale_format, std::ldexp(1.0, 1 - info(v.options.scale_format).precision));
   scale = std::max(scale, floor);
+}
+void unguarded(const BlockView& v, Bits& scale, std::int32_t&) {
+  const Bits plain = plain_scale(v.options.scale_format, plain_step(v));
+  if (plain == 0) scale = plain;
+}
+void epsilon_for_zero_block(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (v.lo == 0 && v.hi == 0) scale = plain_scale(v.options.scale_format, 1e-5);
+}
+// minps and maxps return their second operand if either is NaN, so one NaN makes the range forget what came before it.
+void forgets_before_nan(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
+  float hi = 0, lo = 0;
+  bool forgot = false;
+  for (std::size_t i = 0; i < v.block.size(); ++i) {
+    const float value = at(v.x, v.block.at(i));
+    if (std::isnan(value)) hi = lo = 0, forgot = true;
+    if (!std::isfinite(value)) continue;
+    hi = std::max(hi, value);
+    lo = std::min(lo, value);
+  }
+  if (!forgot) return;
+  const BlockView rest{v.options, v.x, v.block, v.symmetric, lo, hi, lo, hi, v.codes};
+  const Bits narrow = plain_scale(v.options.scale_format, plain_step(rest));
+  if (!guarded(v.options.scale_format, narrow)) return;
+  scale = narrow;
+  if (!v.symmetric) {
+    zero_point =
+        clamped(std::nearbyint(v.codes.qmin - double{lo} / to_double(v.options.scale_format, narrow)), v.codes);
+  }
+}
+// "Sanitised" to the largest float, an infinity widens the range until everything finite is one code.
+void infinity_widens(const BlockView& v, Bits& scale, std::int32_t& zero_point) {
+  for (std::size_t i = 0; i < v.block.size(); ++i) {
+    if (!std::isinf(at(v.x, v.block.at(i)))) continue;
+    const Bits wide =
+        plain_scale(v.options.scale_format, double{std::numeric_limits<float>::max()} / (v.codes.qmax - v.codes.qmin));
+    if (!guarded(v.options.scale_format, wide)) return;
+    scale = std::max(scale, wide);
+    if (!v.symmetric) zero_point = std::clamp(0, v.codes.qmin, v.codes.qmax);
+  }
 }
 void range_overflows(const BlockView& v, Bits& scale, std::int32_t&) {
   if (!v.symmetric && std::isinf(v.hi - v.lo)) scale = infinity(v.options.scale_format);
@@ -261,6 +313,11 @@ int magnitude_only(const ElementView& e) {
   if (e.zero_point == e.codes.qmin) positive.x = std::fabs(e.x);
   return exact_code(positive);
 }
+int flushed_input(const ElementView& e) {
+  ElementView flushed = e;
+  if (std::fpclassify(e.x) == FP_SUBNORMAL) flushed.x = 0;
+  return exact_code(flushed);
+}
 int nan_to_qmax(const ElementView& e) { return std::isnan(e.x) ? e.codes.qmax : exact_code(e); }
 int negative_zero_below(const ElementView& e) {
   return e.x == 0 && std::signbit(e.x) ? std::max(e.zero_point - 1, e.codes.qmin) : exact_code(e);
@@ -268,6 +325,10 @@ int negative_zero_below(const ElementView& e) {
 
 // ------------------------------------------------------------------------------------------- values
 
+float exact_value(int code, int zero_point, float scale) {
+  const float value = static_cast<float>(code - zero_point) * scale;
+  return std::clamp(value, -std::numeric_limits<float>::max(), std::numeric_limits<float>::max());
+}
 float overflowing_value(int code, int zero_point, float scale) { return static_cast<float>(code - zero_point) * scale; }
 float low_plus_steps(int code, int zero_point, float scale) {
   return static_cast<float>(code) * scale + static_cast<float>(-zero_point) * scale * (1 + 0x1p-23f);
@@ -278,7 +339,122 @@ float subtracts_after_scaling(int code, int zero_point, float scale) {
                     std::numeric_limits<float>::max());
 }
 
+// ------------------------------------------------------------------------------------------- codes and scales apart
+
+// Scale and codes chosen in one call, so that they can disagree: `StoredOf` is what is written for the step that the
+// codes were made with. Only steps whose plain rounding keeps every element in reach are judged by their codes alone.
+using Stored = Bits (*)(Format, double step);
+
+template <Stored StoredOf>
+Status choose_apart(const Request& r, const void* x, void* scales, std::int32_t* zero_points, void* codes, Counts*) {
+  if (r.format != Format::f32) return Status::unsupported;
+  const std::vector<Block> blocks = cut(r.shape, r.options);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const BlockView v = view(r, x, blocks[b]);
+    const double step = plain_step(v) > 0 ? plain_step(v) : 1;
+    store_scale(r.options, scales, b, StoredOf(r.options.scale_format, step));
+    zero_points[b] = v.symmetric ? 0 : clamped(std::nearbyint(v.codes.qmin - double{v.lo} / step), v.codes);
+    for (std::size_t i = 0; i < blocks[b].size(); ++i) {
+      const std::size_t where = blocks[b].at(i);
+      const float value = at(x, where);
+      const int code =
+          std::isnan(value) ? zero_points[b] : clamped(std::nearbyint(double{value} / step) + zero_points[b], v.codes);
+      static_cast<std::uint8_t*>(codes)[where] = static_cast<std::uint8_t>(code);
+    }
+  }
+  return Status::ok;
+}
+
+Bits zero_patched(Format f, double step) {
+  const Bits plain = plain_scale(f, step);
+  return plain == 0 ? Bits{1} : std::min(plain, largest_finite(f));
+}
+
+Target patches_zero_scale_under_old_codes() {
+  Target t = base();
+  t.counts_special = false;
+  t.choose_qparams = nullptr;
+  t.quantize_dynamic = choose_apart<zero_patched>;
+  return t;
+}
+
+// A zero block divided by its zero range: 0/0 is NaN, and the cast or the clamp makes it the lowest code.
+Target zero_over_zero_codes() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    if (status != Status::ok || r.format != Format::f32) return status;
+    for (const Block& block : cut(r.shape, r.options)) {
+      const BlockView v = view(r, x, block);
+      if (v.lo != 0 || v.hi != 0) continue;
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        static_cast<std::uint8_t*>(codes)[block.at(i)] = static_cast<std::uint8_t>(v.codes.qmin);
+      }
+    }
+    return status;
+  };
+  return t;
+}
+
+// The scale of the first block serves all of them.
+Target reads_only_the_first_scale() {
+  Target t = base();
+  t.dequantize = nullptr;
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    Options whole = r.options;
+    whole.granularity = Granularity::per_tensor;
+    return right({r.scheme, whole, r.format, r.shape}, x, scales, zero_points, codes, counts);
+  };
+  return t;
+}
+
 // ------------------------------------------------------------------------------------------- memory and repetition
+
+Target unaligned_store_skips_first() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    if (status == Status::ok && reinterpret_cast<std::uintptr_t>(codes) % 16 != 0) {
+      static_cast<std::uint8_t*>(codes)[0] = static_cast<std::uint8_t>(*zero_points);
+    }
+    return status;
+  };
+  return t;
+}
+
+// Lanes that compare false are not stored, and NaN compares false with everything.
+Target leaves_nan_lanes_unwritten() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const std::size_t n = element_count(r.shape);
+    const auto* bytes = static_cast<const std::uint8_t*>(codes);
+    const std::vector<std::uint8_t> before(bytes, bytes + n);
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    if (status != Status::ok || r.format != Format::f32 || r.options.bits != 8) return status;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (std::isnan(at(x, i))) static_cast<std::uint8_t*>(codes)[i] = before[i];
+    }
+    return status;
+  };
+  return t;
+}
+
+// Right itself; the row of another instruction set is not.
+Target other_isa_rounds_half_away() {
+  Target t = base();
+  t.counts_special = false;
+  t.quantize = quantize_with<exact_code>;
+  t.other_isas = [] {
+    Target other = code_fault<half_away>();
+    other.isa = "other";
+    return std::vector<Target>{other};
+  };
+  return t;
+}
 
 Target drops_last_lane() {
   Target t = base();
@@ -341,7 +517,7 @@ constexpr std::array kFaults = {
     Fault{"negative_scale", "AIMET #4009", "scale_positive_finite", qparams_fault<negative_scale>},
     Fault{"subnormal_scale_clips", "coremltools: subnormal f16 scale rounded down", "round_trip",
           qparams_fault<rounds_down_and_clips>},
-    Fault{"never_uses_lowest_code", "LLMC #334, problem 1", "full_range", qparams_fault<divides_by_qmax>},
+    Fault{"never_uses_lowest_code", "LLMC #334, problem 1", "requantize_stable", qparams_fault<divides_by_qmax>},
     Fault{"divides_by_half_span", "torchao SYMMETRIC: (qmax - qmin)/2", "requantize_stable",
           qparams_fault<divides_by_half_span>},
     Fault{"zero_point_clamped_without_zero", "LLMC #334, problem 2", "range_includes_zero",
@@ -363,7 +539,7 @@ constexpr std::array kFaults = {
     Fault{"infinity_to_qmin", "PyTorch #133557", "saturates", code_fault<infinity_to_qmin>},
     Fault{"drops_the_sign", "tt-metal #56325", "monotone", code_fault<magnitude_only>},
     Fault{"nan_to_qmax", "public bugs: NaN passes a clamp", "legal_codes", code_fault<nan_to_qmax>},
-    Fault{"negative_zero_below_zero", "public bugs: signed zero", "zero_exact", code_fault<negative_zero_below>},
+    Fault{"negative_zero_below_zero", "public bugs: signed zero", "monotone", code_fault<negative_zero_below>},
     Fault{"value_overflows", "public bugs: overflow on decode", "nan_free", value_fault<overflowing_value>},
     Fault{"zero_is_no_fixed_point", "PyTorch fake quant: low + k * step", "zero_exact", value_fault<low_plus_steps>},
     Fault{"subtracts_after_scaling", "public bugs: two roundings on decode", "legal_values",
@@ -371,10 +547,33 @@ constexpr std::array kFaults = {
     Fault{"drops_last_lane", "public bugs: SIMD tail", "deterministic", drops_last_lane},
     Fault{"writes_whole_vectors", "public bugs: tail write", "in_bounds", writes_whole_vectors},
     Fault{"tail_uses_other_rounding", "candle #3629: paths that differ", "isa_agree", tail_uses_other_rounding},
+    Fault{"drops_epsilon", "LLMC #334: the proposed formula without its floor", "scale_positive_finite",
+          qparams_fault<unguarded>},
+    Fault{"epsilon_scale_for_zero_block", "LLMC, torchao: a floor of 1e-5 under the scale", "legal_qparams",
+          qparams_fault<epsilon_for_zero_block>},
+    Fault{"range_forgets_before_nan", "public bugs: min/max that drop NaN", "round_trip",
+          qparams_fault<forgets_before_nan>},
+    Fault{"infinity_widens_range", "public bugs: infinities replaced by the largest float", "full_range",
+          qparams_fault<infinity_widens>},
+    Fault{"flushes_subnormal_inputs", "public bugs: DAZ", "round_trip", code_fault<flushed_input>},
+    Fault{"zero_over_zero_codes", "coremltools #2853: codes of a zero block", "zero_exact", zero_over_zero_codes},
+    Fault{"patches_zero_scale_under_old_codes", "ModelOpt #1353: 0 becomes 2^-24, codes stay", "round_trip",
+          patches_zero_scale_under_old_codes},
+    Fault{"reads_only_the_first_scale", "public bugs: axis ignored", "position_independent",
+          reads_only_the_first_scale},
+    Fault{"unaligned_store_skips_first", "vLLM #45466: a vector store that assumes alignment", "position_independent",
+          unaligned_store_skips_first},
+    Fault{"leaves_nan_lanes_unwritten", "public bugs: NaN passes a comparison", "deterministic",
+          leaves_nan_lanes_unwritten},
+    Fault{"other_isa_rounds_half_away", "candle #3629: NEON against scalar", "isa_agree", other_isa_rounds_half_away},
     Fault{"miscounts_nan", "Assay: a count that callers rely on", "legal_counts", miscounts_nan},
 };
 
 }  // namespace
+
+std::vector<Target> innocent_targets() {
+  return {qparams_fault<leave_alone>(), code_fault<exact_code>(), value_fault<exact_value>()};
+}
 
 std::span<const Fault> faults() { return kFaults; }
 

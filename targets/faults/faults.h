@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "targets/target.h"
 
@@ -16,6 +17,9 @@ struct Fault {
   Target (*make)();
 };
 std::span<const Fault> faults();
+/// The machinery of the faults with every step done right: no property may fail on these, or faults die of the
+/// machinery.
+std::vector<Target> innocent_targets();
 /// The fault as a target under test.
 Target fault_target(const Fault& fault);
 
