@@ -46,8 +46,4 @@ std::string case_json(const CaseFile& file);
 /// The same for people and for files, as in corpus/cases: a key a line.
 std::string case_json_pretty(const CaseFile& file);
 
-/// The first names of the two above, still used by corpus_test.
-using ParsedCase = ParseResult;
-inline std::string print_case(const CaseFile& file) { return case_json(file); }
-
 }  // namespace assay

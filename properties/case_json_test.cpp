@@ -262,6 +262,24 @@ TEST(CaseJsonFormat, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(problem(text).find(names), std::string::npos) << text << "\n-> " << problem(text);
 }
 
+TEST(CaseJsonFormat, SentencesToTheLetter) {
+  EXPECT_EQ(problem("{"), "not JSON at byte 2");
+  EXPECT_EQ(problem(R"({"x":["3f800000"],"x":[]})"), "key 'x' stands twice");
+  EXPECT_EQ(problem(R"({"xs":[]})"), "unknown key 'xs' in the case");
+  EXPECT_EQ(problem(R"({"x":["3f80"]})"),
+            R"(key 'x', item 0: "3f80" is not a pattern of f32 (8 hex digits in quotes))");
+  EXPECT_EQ(problem(R"({"op":"add","x":["3f800000"]})"),
+            "unknown op 'add'; there are choose_qparams, quantize, dequantize and round_trip");
+  EXPECT_EQ(problem(R"({"scheme":"assay.wrong","x":["3f800000"]})"),
+            "unknown scheme 'assay.wrong'; the nearest is 'assay.symmetric'");
+  EXPECT_EQ(problem(R"({"options":{"bits":9},"x":["3f800000"]})"),
+            "option bits: '9' is not a whole number from 2 to 8");
+  EXPECT_EQ(problem(R"({"op":"quantize","scale":"00000000","x":["3f800000"]})"),
+            "a given scale is 0x0p+0 [00000000]; scales are positive and finite");
+  EXPECT_EQ(problem(R"({"op":"dequantize","scale":"3f800000","x":["3f800000"],"codes":[1]})"),
+            "dequantize takes 'codes, not x'");
+}
+
 TEST(CaseJsonFormat, ASentenceStaysOneShortPrintableLine) {
   const std::string sentence = problem("{\"" + std::string(100000, 'k') + "\":1}");
   EXPECT_LT(sentence.size(), 400u);
