@@ -305,7 +305,8 @@ int wraps(const ElementView& e) {
   const int span = e.codes.qmax - e.codes.qmin + 1;
   if (!std::isfinite(e.x)) return exact_code(e);
   const double k = std::nearbyint(double{e.x} / double{e.scale}) + e.zero_point - e.codes.qmin;
-  return e.codes.qmin + static_cast<int>(k - std::floor(k / span) * span);
+  const double wrapped = std::fmod(k, span);  // exact, however large k
+  return e.codes.qmin + static_cast<int>(wrapped < 0 ? wrapped + span : wrapped);
 }
 int infinity_to_qmin(const ElementView& e) { return std::isinf(e.x) ? e.codes.qmin : exact_code(e); }
 int magnitude_only(const ElementView& e) {
