@@ -20,7 +20,7 @@
 namespace assay {
 
 /// What the direct layout holds at most.
-inline constexpr std::size_t kMostFuzzElements = 4096, kMostFuzzDimensions = 4;
+inline constexpr std::size_t kMostFuzzElements = 1024, kMostFuzzDimensions = 4;
 
 /// The case of any byte string: check_case and check_scheme_options have nothing against it. A direct case has no more
 /// elements than it has bytes (and at least one).

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMisuse = 2;
 constexpr std::string_view kGuarded = "in_bounds";
-constexpr std::uint64_t kGuardedOneIn = 256, kOraclesOneIn = 128;
+constexpr std::uint64_t kGuardedOneIn = 1024, kOraclesOneIn = 128;
 constexpr std::size_t kMostForOracles = 16;
 
 bool thorough = false;
