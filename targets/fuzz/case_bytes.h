@@ -5,7 +5,7 @@
 //   1  drawn: the rest is the entropy of draw_case, which aims at breakpoints and degenerate blocks
 //   0  direct: the rest lays the case out field by field, each reduced into its valid range, so that a mutation of the
 //      bytes is a mutation of an option, of the shape, of a given scale or of an element
-// targets/fuzz/README.md has the layout.
+// The README of this folder has the layout.
 #pragma once
 
 #include <cstddef>
