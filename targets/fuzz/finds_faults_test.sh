@@ -61,7 +61,8 @@ must_find() { # NAME FAULT
     tail -n 30 "$work/$name/log"
     return 0
   fi
-  printf '%-20s found %-28s in %2d s: %s\n' "$name" "$fault" $((SECONDS - started)) "$(sed -n 's/^finding: //p' "$work/$name/log")"
+  printf '%-20s found %-28s in %2d s: %s\n' "$name" "$fault" $((SECONDS - started)) \
+    "$(sed -n 's/^finding: //p' "$work/$name/log")"
 }
 
 must_find_nothing() { # NAME

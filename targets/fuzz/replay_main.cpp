@@ -32,7 +32,7 @@ std::vector<Path> files_of(const Path& path) {
   return files;
 }
 
-bool run(const Path& file) {
+bool replay(const Path& file) {
   std::ifstream in(file, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
   if (!in.good() && !in.eof()) return false;
@@ -40,14 +40,11 @@ bool run(const Path& file) {
   return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  assay::judge_thoroughly();
+int replay_all(const std::vector<Path>& paths) {
   std::size_t inputs = 0;
-  for (const char* argument : std::vector<const char*>(argv + 1, argv + argc)) {
-    for (const Path& file : files_of(argument)) {
-      if (!run(file)) {
+  for (const Path& path : paths) {
+    for (const Path& file : files_of(path)) {
+      if (!replay(file)) {
         fmt::print(stderr, "{}: cannot be read\n", file.string());
         return kUnreadable;
       }
@@ -55,7 +52,19 @@ int main(int argc, char** argv) {
     }
   }
   fmt::print("{} inputs, {} verdicts, no finding\n", inputs, assay::verdicts_given());
-  if (inputs > 0 && assay::verdicts_given() > 0) return 0;
+  if (assay::verdicts_given() > 0) return 0;
   fmt::print(stderr, "nothing was judged: name files or folders of inputs that the target under test can answer\n");
   return kIncomplete;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  assay::judge_thoroughly();
+  try {
+    return replay_all({argv + 1, argv + argc});
+  } catch (const std::filesystem::filesystem_error& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return kUnreadable;
+  }
 }
