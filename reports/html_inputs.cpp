@@ -49,7 +49,7 @@ Json shared_options(const Json& inputs) {
 std::string options_beyond(const Json& options, const Json& shared) {
   std::string text;
   for (const auto& [key, value] : options.items()) {
-    if (!shared.contains(key)) text += (text.empty() ? "" : " ") + option_text(key, value);
+    if (!shared.contains(key)) text += fmt::format("{}{}", text.empty() ? "" : " ", option_text(key, value));
   }
   return text;
 }
