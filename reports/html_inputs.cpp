@@ -80,7 +80,8 @@ Html error_cell(const Json& run, const Html& place) {
 constexpr std::pair<const char*, std::string_view> kIllegal[] = {{"illegal_scales", "scales"},
                                                                  {"illegal_zero_points", "zero points"},
                                                                  {"illegal_codes", "codes"},
-                                                                 {"illegal_values", "values"}};
+                                                                 {"illegal_values", "values"},
+                                                                 {"illegal_counts", "counts"}};
 
 Html illegal_cell(const Json& run) {
   Html parts;

@@ -217,7 +217,7 @@ Json fault_json(const FaultEvidence& f) {
 // ---------------------------------------------------------------------------------------------------- inputs
 
 std::uint64_t illegal_results(const InputEvidence& i) {
-  return i.illegal_scales + i.illegal_zero_points + i.illegal_codes + i.illegal_values;
+  return i.illegal_scales + i.illegal_zero_points + i.illegal_codes + i.illegal_values + i.illegal_counts;
 }
 
 Json input_json(const InputEvidence& i) {
@@ -236,6 +236,7 @@ Json input_json(const InputEvidence& i) {
           {"illegal_zero_points", i.illegal_zero_points},
           {"illegal_codes", i.illegal_codes},
           {"illegal_values", i.illegal_values},
+          {"illegal_counts", i.illegal_counts},
           {"nan", i.counts.nan},
           {"inf", i.counts.inf},
           {"saturated", i.counts.saturated},

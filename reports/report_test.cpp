@@ -105,6 +105,7 @@ TEST(ReportVerdict, FailsOnWhateverIsWrong) {
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[0].illegal_zero_points = 1; })), "fail");
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_codes = 1; })), "fail");
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_values = 1; })), "fail");
+  EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_counts = 1; })), "fail");
 }
 
 TEST(ReportVerdict, FailedCaseWithoutFindingStillFails) {
