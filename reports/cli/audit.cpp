@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::array kEfforts = {
     Effort{"quick", 300, 20000},
-    Effort{"standard", 3000, 20000},
-    Effort{"release", 100000, 200000},
+    Effort{"standard", 10000, 20000},
+    Effort{"release", 200000, 200000},
 };
 
 // The exact oracle takes hundreds of times the fast one's time: it re-answers every so many of the drawn cases.

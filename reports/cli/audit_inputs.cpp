@@ -14,7 +14,7 @@ namespace {
 
 constexpr Format kInput = Format::f32;  // what the quantizer takes; narrower tensors are widened, which is exact
 constexpr int kTimings = 3;
-constexpr std::size_t kRetimed = 64;       // blocks whose time is taken again, since one reading may be an interrupt
+constexpr std::size_t kRetimed = 64;       // blocks whose time is taken again, at most
 constexpr std::size_t kLargeBlock = 4096;  // elements; a failing block above this is first cut down around the element
 
 struct Tensor {
@@ -317,17 +317,22 @@ void measure_times(const Trial& trial, const Target& target, Given& given, Input
     const Request request{trial.configuration.scheme, flat, kInput, shape};
     return best_of(times, [&] { quantize_usually(target, request, x.data(), given); });
   };
-  std::vector<std::pair<double, std::size_t>> times;
-  for (std::size_t b = 0; b < trial.blocks.size(); ++b) times.emplace_back(time_block(b, 1), b);
-  std::sort(times.begin(), times.end());
-  e.median_block_nanoseconds = times[times.size() / 2].first;
-  for (std::size_t i = 0; i < std::min(kRetimed, times.size()); ++i) {
-    const std::size_t b = times[times.size() - 1 - i].second;
-    const double time = time_block(b, kTimings);
-    if (time <= e.slowest_block_nanoseconds) continue;
-    e.slowest_block_nanoseconds = time;
-    e.slowest_block = b;
+  std::vector<double> times;
+  for (std::size_t b = 0; b < trial.blocks.size(); ++b) times.push_back(time_block(b, 1));
+  // One reading may be an interrupt: the slowest is believed only once it stays so when read again.
+  std::vector<bool> settled(times.size());
+  for (std::size_t i = 0; i < kRetimed; ++i) {
+    const auto slowest = std::max_element(times.begin(), times.end());
+    e.slowest_block = static_cast<std::size_t>(slowest - times.begin());
+    e.slowest_block_nanoseconds = *slowest;
+    if (settled[e.slowest_block]) break;
+    settled[e.slowest_block] = true;
+    *slowest = std::min(*slowest, time_block(e.slowest_block, kTimings));
+    e.slowest_block_nanoseconds = *slowest;
   }
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  e.median_block_nanoseconds = std::min(*middle, e.slowest_block_nanoseconds);
 }
 
 // ------------------------------------------------------------------------------------------- one run

@@ -144,12 +144,13 @@ std::string upper(std::string text) {
 
 void print_properties(const Evidence& evidence) {
   std::uint64_t judged = 0, failed = 0;
-  std::set<std::string_view> rows, broken;
+  std::vector<std::string_view> rows;
+  std::set<std::string_view> broken;
   for (const PropertyEvidence& row : evidence.properties) {
     judged += row.drawn.judged() + row.corpus.judged();
     const std::uint64_t fails = row.drawn.fail + row.corpus.fail;
     failed += fails;
-    rows.insert(row.target);
+    if (rows.empty() || rows.back() != row.target) rows.push_back(row.target);
     if (fails > 0) broken.insert(row.property);
   }
   fmt::print("  properties  {} of {} hold on {}: {}, {} failed\n", catalogue().size() - broken.size(),
@@ -180,7 +181,7 @@ void print_inputs(const Evidence& evidence) {
   }
   fmt::print("  weights     {} in {} ({}): {} illegal, {} saturated\n", counted(tensors.size(), "tensor"),
              counted(evidence.inputs.size(), "run"), counted(elements, "element"), illegal, saturated);
-  fmt::print("              worst error {:.6g} of a step, {} element {}, {}\n", worst->worst_error_steps, worst->tensor,
+  fmt::print("              worst error {:.9g} of a step, {} element {}, {}\n", worst->worst_error_steps, worst->tensor,
              worst->worst_element, worst->scheme);
 }
 
