@@ -50,6 +50,8 @@ std::vector<Target> targets_for(const std::vector<std::string>& names, const Cas
     for (Target& row : rows_for(name, file)) targets.push_back(std::move(row));
   }
   if (!names.empty()) return targets;
+  if (file.found && !is_target(file.found->target))
+    fmt::print(stderr, "assay: found on {}, which is not here; {} takes its place\n", file.found->target, kUsual);
   return rows_for(file.found && is_target(file.found->target) ? file.found->target : std::string(kUsual), file);
 }
 
@@ -283,8 +285,10 @@ Exit replay(const ReplayArguments& arguments) {
 }
 
 Exit minimize(const MinimizeArguments& arguments) {
-  const CaseFile file = read_or_fail(arguments.file);
+  if (arguments.target == kRecorded)
+    misused("--target recorded: an answer on record belongs to its case as it stands; no smaller case has one");
   if (!arguments.target.empty()) refuse_unknown_target(arguments.target);
+  const CaseFile file = read_or_fail(arguments.file);
   const std::vector<std::string> names =
       arguments.target.empty() ? std::vector<std::string>{} : std::vector<std::string>{arguments.target};
   std::vector<std::string> wanted;

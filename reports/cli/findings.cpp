@@ -87,7 +87,9 @@ CaseFile case_file_of(const Finding& finding) {
   file.found = Found{finding.target,        finding.property,    finding.verdict.kind,
                      finding.verdict.legal, finding.verdict.got, finding.verdict.index};
   if (file.c.source.empty()) file.c.source = "assay audit";
-  if (file.c.why.empty()) file.c.why = fmt::format("Breaks {}: {}.", finding.property, finding.verdict.kind);
+  // What a case was there to show is seldom what is left of it.
+  file.c.why = fmt::format("The least case found that breaks {} ({}) on {}.", finding.property, finding.verdict.kind,
+                           finding.target);
   return file;
 }
 

@@ -72,15 +72,22 @@ std::string cell(const Json& value) {
   return text;
 }
 
-// The first column is a name; what says most about it, the second, goes last and may be long.
+// One line a row under a line of headings; the last column may be long.
 void print_table(const Json& rows) {
-  std::size_t width = 0;
-  for (const Json& row : rows) width = std::max(width, cell(row.front()).size());
+  std::vector<std::vector<std::string>> lines(1);
+  for (const auto& [key, value] : rows.front().items()) lines[0].push_back(key);
   for (const Json& row : rows) {
-    std::string line = fmt::format("{:<{}}", cell(row.front()), width);
-    for (auto column = std::next(row.begin()); column != row.end(); ++column)
-      line += fmt::format("  {}", cell(*column));
-    fmt::print("{}\n", line);
+    lines.emplace_back();
+    for (const Json& value : row) lines.back().push_back(cell(value));
+  }
+  for (const std::vector<std::string>& line : lines) {
+    std::string text;
+    for (std::size_t column = 0; column < line.size(); ++column) {
+      std::size_t width = 0;
+      for (const auto& other : lines) width = std::max(width, other[column].size());
+      text += column + 1 == line.size() ? line[column] : fmt::format("{:<{}}", line[column], width + 2);
+    }
+    fmt::print("{}\n", text);
   }
 }
 

@@ -45,6 +45,8 @@ class CommandLine {
     } catch (const CLI::Success& help) {  // --help and --version
       app_.exit(help);
       return Exit::holds;
+    } catch (const CLI::ConversionError& error) {
+      misused(fmt::format("{}; a whole number from 0 is needed there", error.what()));
     } catch (const CLI::ParseError& error) {
       refuse_extras();  // a mistyped flag is often why another argument seems to be missing
       misused(error.what());
