@@ -82,17 +82,6 @@ void Findings::accept_if_known(Finding& finding) const {
   }
 }
 
-CaseFile case_file_of(const Finding& finding) {
-  CaseFile file{finding.example, {}, {}};
-  file.found = Found{finding.target,        finding.property,    finding.verdict.kind,
-                     finding.verdict.legal, finding.verdict.got, finding.verdict.index};
-  if (file.c.source.empty()) file.c.source = "assay audit";
-  // What a case was there to show is seldom what is left of it.
-  file.c.why = fmt::format("The least case found that breaks {} ({}) on {}.", finding.property, finding.verdict.kind,
-                           finding.target);
-  return file;
-}
-
 std::string file_name_of(const Finding& finding) {
   std::string name = signature(finding);
   for (char& c : name) {

@@ -36,9 +36,6 @@ class Findings {
   std::vector<Finding> list_;
 };
 
-/// The case file of a finding, which `assay replay` takes.
-CaseFile case_file_of(const Finding& finding);
-
 /// A file name for a signature: "quantizer_avx2.legal_codes.assay_symmetric.code.json".
 std::string file_name_of(const Finding& finding);
 
