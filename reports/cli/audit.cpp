@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array kEfforts = {
     Effort{"quick", 300, 20000},
-    Effort{"standard", 10000, 20000},
+    Effort{"standard", 20000, 20000},
     Effort{"release", 200000, 200000},
 };
 
