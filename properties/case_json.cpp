@@ -345,9 +345,6 @@ CaseFile case_file_of(const Finding& finding) {
   file.found = Found{finding.target,        finding.property,    finding.verdict.kind,
                      finding.verdict.legal, finding.verdict.got, finding.verdict.index};
   if (file.c.source.empty()) file.c.source = "found by Assay";
-  // What a case was there to show is seldom what is left of it.
-  file.c.why = fmt::format("The least case found that breaks {} ({}) on {}.", finding.property, finding.verdict.kind,
-                           finding.target);
   return file;
 }
 

@@ -142,19 +142,24 @@ std::string upper(std::string text) {
   return text;
 }
 
-void print_properties(const Evidence& evidence) {
-  std::uint64_t judged = 0, failed = 0;
+void print_properties(const Evidence& evidence, const Json& report) {
   std::vector<std::string_view> rows;
-  std::set<std::string_view> broken;
   for (const PropertyEvidence& row : evidence.properties) {
-    judged += row.drawn.judged() + row.corpus.judged();
-    const std::uint64_t fails = row.drawn.fail + row.corpus.fail;
-    failed += fails;
     if (rows.empty() || rows.back() != row.target) rows.push_back(row.target);
-    if (fails > 0) broken.insert(row.property);
   }
-  fmt::print("  properties  {} of {} hold on {}: {}, {} failed\n", catalogue().size() - broken.size(),
-             catalogue().size(), fmt::join(rows, ", "), counted(judged, "judged case"), failed);
+  std::uint64_t judged = 0, failed = 0;
+  std::size_t hold = 0;
+  std::vector<std::string> silent;
+  for (const Json& requirement : report.at("requirements")) {
+    judged += requirement.at("cases").get<std::uint64_t>();
+    failed += requirement.at("failed").get<std::uint64_t>();
+    hold += requirement.at("verdict") == "pass";
+    if (requirement.at("verdict") == "not_judged") silent.push_back(requirement.at("id").get<std::string>());
+  }
+  fmt::print("  properties  {} of {} hold on {}: {}, {} failed\n", hold, report.at("requirements").size(),
+             fmt::join(rows, ", "), counted(judged, "judged case"), failed);
+  if (!silent.empty())
+    fmt::print("              not judged, since the target does not offer it: {}\n", fmt::join(silent, ", "));
 }
 
 void print_faults(const Evidence& evidence) {
@@ -197,7 +202,7 @@ void print_summary(const Evidence& evidence, const Json& report, const std::file
   fmt::print("{}  {} {}, effort {}, seed {}\n", upper(verdict_of(report)), evidence.target, evidence.target_version,
              evidence.effort, evidence.seed);
   for (const Json& reason : report.at("reasons")) fmt::print("  because     {}\n", reason.get<std::string>());
-  print_properties(evidence);
+  print_properties(evidence, report);
   print_faults(evidence);
   print_inputs(evidence);
   fmt::print("  oracle      three definitions agreed on {}\n", counted(evidence.oracle_cross_checks, "case"));
