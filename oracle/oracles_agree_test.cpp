@@ -1,4 +1,5 @@
 // The three definitions of the legal answer, held equal.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,9 +63,9 @@ QParams any_qparams(Entropy& e, const Options& o) {
 }
 
 std::string told(const Options& o, Format format, QParams q) {
-  std::string text = " " + std::string(info(format).name) + " by " + show(o.scale_format, q.scale) + " zero point " +
-                     std::to_string(q.zero_point);
-  for (const auto& [key, value] : option_list(o)) text += " " + key + "=" + value;
+  std::string text =
+      fmt::format(" {} by {} zero point {}", info(format).name, show(o.scale_format, q.scale), q.zero_point);
+  for (const auto& [key, value] : option_list(o)) text += fmt::format(" {}={}", key, value);
   return text;
 }
 

@@ -20,8 +20,10 @@ Integer units(Format format, Bits bits) {
   const int biased = static_cast<int>(magnitude >> width);
   const Bits fraction = magnitude & ((Bits{1} << width) - 1);
   const Bits significand = biased == 0 ? fraction : fraction | Bits{1} << width;
-  const Integer value = Integer(significand) << (std::max(biased, 1) - 1 + f.min_exponent - width + kUnit);
-  return is_negative(format, bits) ? Integer(-value) : value;
+  const std::int64_t signed_significand = static_cast<std::int64_t>(significand) * (is_negative(format, bits) ? -1 : 1);
+  Integer value = signed_significand;
+  value <<= std::max(biased, 1) - 1 + f.min_exponent - width + kUnit;
+  return value;
 }
 
 // The value of `format` nearest to numerator/denominator units, the even pattern on equal distance; one step past the

@@ -340,6 +340,14 @@ ParseResult read_case_file(const std::filesystem::path& path) {
   return parsed;
 }
 
+CaseFile case_file_of(const Finding& finding) {
+  CaseFile file{finding.example, {}, {}};
+  file.found = Found{finding.target,        finding.property,    finding.verdict.kind,
+                     finding.verdict.legal, finding.verdict.got, finding.verdict.index};
+  if (file.c.source.empty()) file.c.source = "found by Assay";
+  return file;
+}
+
 std::string case_json(const CaseFile& file) { return line_of(to_json(file)); }
 
 std::string case_json_pretty(const CaseFile& file) {

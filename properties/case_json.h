@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "oracle/spec.h"
+#include "properties/property.h"
 
 namespace assay {
 
@@ -40,6 +41,9 @@ using ParseResult = std::variant<CaseFile, std::string>;
 ParseResult parse_case(std::string_view text, const Case& defaults = {});
 /// The same, with the path in front of the sentence.
 ParseResult read_case_file(const std::filesystem::path& path);
+
+/// What a failure leaves behind: `assay replay` of it fails the same way, and so does any engine that reads it.
+CaseFile case_file_of(const Finding& finding);
 
 /// One line of JSON, keys in a fixed order: parse_case(case_json(f)) == f.
 std::string case_json(const CaseFile& file);

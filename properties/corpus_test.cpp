@@ -47,8 +47,8 @@ TEST(Corpus, TheOracleItselfHoldsEveryProperty) {
   for (const auto& path : case_files()) {
     const Case c = std::get<CaseFile>(read_case_file(path)).c;
     judge_all(oracle_target(exact_oracle()), c, [&](std::size_t p, const Verdict& v) {
-      EXPECT_NE(v.outcome, Outcome::fail) << path << " " << catalogue()[p].id << " " << v.kind << ": legal " << v.legal
-                                          << ", got " << v.got;
+      EXPECT_NE(v.outcome, Outcome::fail)
+          << path << " " << catalogue()[p].id << " " << v.kind << ": legal " << v.legal << ", got " << v.got;
     });
   }
 }

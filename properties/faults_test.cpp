@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "properties/case_json.h"
 #include "properties/draw.h"
 #include "properties/run.h"
 #include "targets/faults/faults.h"
@@ -25,6 +26,13 @@ TEST_P(Dies, OfTheNamedProperty) {
     const Finding finding = minimized_finding(*property, target, c, verdict);
     EXPECT_EQ(finding.verdict.outcome, Outcome::fail);
     EXPECT_LE(finding.example.x.size(), c.x.size());
+    // What is written is all that the failure needs.
+    const ParseResult parsed = parse_case(case_json_pretty(case_file_of(finding)));
+    ASSERT_TRUE(std::holds_alternative<CaseFile>(parsed)) << std::get<std::string>(parsed);
+    const Verdict again = judge(*property, target, std::get<CaseFile>(parsed).c);
+    EXPECT_EQ(again.outcome, Outcome::fail);
+    EXPECT_EQ(again.kind, finding.verdict.kind);
+    EXPECT_EQ(again.got, finding.verdict.got);
     return;
   }
   FAIL() << fault.id << " survived 20000 cases of " << fault.expected;

@@ -30,6 +30,7 @@ class GuardedMemory final : public Memory {
     std::size_t length;  // whole mapping, both guard pages included
     std::byte* buffer;
     std::size_t size;
+    bool sealed;
   };
   Flush flush_;
   std::vector<Region> regions_;

@@ -77,8 +77,8 @@ void report(const Answer& answer, Counts* counts) {
 Target oracle_target(const Oracle& oracle, std::string_view scheme) {
   Target t;
   t.name = scheme.empty() ? fmt::format("oracle:{}", oracle.name) : fmt::format("scheme:{}", scheme);
-  t.version = "1";
-  t.isa = "-";
+  t.version = std::string("1");
+  t.isa = std::string("-");
   for (const SchemeInfo& row : schemes()) {
     if (scheme.empty() || row.name == scheme) t.schemes.emplace_back(row.name);
   }

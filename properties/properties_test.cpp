@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "properties/case_json.h"
 #include "properties/draw.h"
 #include "properties/run.h"
 #include "targets/adapters/quantizer_adapter.h"
@@ -34,9 +35,9 @@ TEST_P(Holds, OnDrawnCases) {
     tally.add(verdict.outcome);
     if (verdict.outcome == Outcome::fail) {
       const Finding finding = minimized_finding(*property, target, c, verdict);
-      RC_LOG() << signature(finding) << ": legal " << finding.verdict.legal << ", got " << finding.verdict.got << ", "
-               << finding.example.x.size() << " elements, first "
-               << (finding.example.x.empty() ? "-" : show(finding.example.format, finding.example.x.front())) << "\n";
+      RC_LOG() << signature(finding) << ": legal " << finding.verdict.legal << ", got " << finding.verdict.got
+               << "\nThe case, for `assay replay FILE`:\n"
+               << case_json_pretty(case_file_of(finding));
     }
     RC_ASSERT(verdict.outcome != Outcome::fail);
   });

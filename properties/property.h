@@ -78,6 +78,7 @@ struct InputEvidence {
   Shape shape;
   std::uint64_t elements = 0, blocks = 0;
   std::uint64_t illegal_scales = 0, illegal_zero_points = 0, illegal_codes = 0, illegal_values = 0;
+  std::uint64_t illegal_counts = 0;  ///< 1 if the reported NaN, infinite and saturated elements are miscounted
   Counts counts;
   double worst_error_steps = 0;  ///< largest |x - x'|/scale over finite elements, exact before its one rounding
   double worst_error = 0;        ///< the same element's |x - x'|

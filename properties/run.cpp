@@ -36,6 +36,9 @@ Finding minimized_finding(const Property& property, const Target& target, const 
     finding.example = c;
     finding.verdict = verdict;
   }
+  // What a case was there to show is seldom what is left of it.
+  finding.example.why = fmt::format("The least case found that breaks {} ({}) on {}.", finding.property,
+                                    finding.verdict.kind, finding.target);
   return finding;
 }
 

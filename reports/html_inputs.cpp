@@ -49,7 +49,7 @@ Json shared_options(const Json& inputs) {
 std::string options_beyond(const Json& options, const Json& shared) {
   std::string text;
   for (const auto& [key, value] : options.items()) {
-    if (!shared.contains(key)) text += (text.empty() ? "" : " ") + option_text(key, value);
+    if (!shared.contains(key)) text += fmt::format("{}{}", text.empty() ? "" : " ", option_text(key, value));
   }
   return text;
 }
@@ -80,7 +80,8 @@ Html error_cell(const Json& run, const Html& place) {
 constexpr std::pair<const char*, std::string_view> kIllegal[] = {{"illegal_scales", "scales"},
                                                                  {"illegal_zero_points", "zero points"},
                                                                  {"illegal_codes", "codes"},
-                                                                 {"illegal_values", "values"}};
+                                                                 {"illegal_values", "values"},
+                                                                 {"illegal_counts", "counts"}};
 
 Html illegal_cell(const Json& run) {
   Html parts;

@@ -342,6 +342,14 @@ Html seen_as(const Json& first) {
               first.at("legal"), first.at("got"));
 }
 
+// Many properties see a gross fault: the first says what it is, the rest folds away.
+Html killers(const Json& names) {
+  constexpr std::size_t kShown = 2;
+  if (names.size() <= kShown) return codes(names, "none");
+  return html("<details><summary><code>{}</code> and {} more</summary>{}</details>", names.front(), names.size() - 1,
+              codes(names, "none"));
+}
+
 Html fault_row(const Json& f) {
   const std::string id = str(f.at("id")), status = str(f.at("status"));
   const bool as_expected = status == "killed";
@@ -350,7 +358,7 @@ Html fault_row(const Json& f) {
       "class=\"middle\">{}</td><td><code>{}</code></td>"
       "<td class=\"middle\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td "
       "class=\"middle\">{}</td></tr>\n",
-      anchor("fault", id), badge(status), id, f.at("models"), f.at("expected"), codes(f.at("killed_by"), "none"),
+      anchor("fault", id), badge(status), id, f.at("models"), f.at("expected"), killers(f.at("killed_by")),
       as_expected ? safe(f.at("cases_to_kill")) : "–", as_expected ? safe(f.at("seconds_to_kill")) : "–",
       seen_as(f.at("first")));
 }

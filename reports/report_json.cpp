@@ -217,7 +217,7 @@ Json fault_json(const FaultEvidence& f) {
 // ---------------------------------------------------------------------------------------------------- inputs
 
 std::uint64_t illegal_results(const InputEvidence& i) {
-  return i.illegal_scales + i.illegal_zero_points + i.illegal_codes + i.illegal_values;
+  return i.illegal_scales + i.illegal_zero_points + i.illegal_codes + i.illegal_values + i.illegal_counts;
 }
 
 Json input_json(const InputEvidence& i) {
@@ -236,6 +236,7 @@ Json input_json(const InputEvidence& i) {
           {"illegal_zero_points", i.illegal_zero_points},
           {"illegal_codes", i.illegal_codes},
           {"illegal_values", i.illegal_values},
+          {"illegal_counts", i.illegal_counts},
           {"nan", i.counts.nan},
           {"inf", i.counts.inf},
           {"saturated", i.counts.saturated},
@@ -280,9 +281,15 @@ std::vector<std::string> failures(const Evidence& evidence, const Json& requirem
 
 std::vector<std::string> gaps(const Evidence& evidence, const Json& requirements) {
   std::vector<std::string> reasons = evidence.incomplete;
+  // What the target does not offer is an answer, and stands among the gaps; what nobody asked is not, nor is a target
+  // that offers nothing.
+  std::uint64_t judged = 0;
   for (const Json& r : requirements) {
-    if (r["cases"] == 0) reasons.push_back(fmt::format("no case judged {}", r["id"].get<std::string>()));
+    judged += r["cases"].get<std::uint64_t>();
+    if (r["cases"] == 0 && r["unsupported"] == 0)
+      reasons.push_back(fmt::format("no case judged {}", r["id"].get<std::string>()));
   }
+  if (judged == 0) reasons.push_back("the target offers nothing that a requirement asks for");
   return reasons;
 }
 

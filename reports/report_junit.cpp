@@ -129,6 +129,10 @@ std::vector<Suite> target_suites(const Json& report) {
 Suite audit_suite(const Json& report) {
   Test t{.classname = "assay.audit", .name = "complete"};
   for (const Json& missing : report.at("incomplete")) t.details += str(missing) + "\n";
+  if (report.at("verdict") == "incomplete") {
+    t.details.clear();
+    for (const Json& reason : report.at("reasons")) t.details += str(reason) + "\n";
+  }
   if (!t.details.empty()) {
     t.result = Result::fail;
     t.type = "incomplete";
@@ -169,8 +173,9 @@ Suite input_suite(const Json& report) {
       t.result = Result::fail;
       t.type = "illegal";
       t.message =
-          fmt::format("illegal results: {} scales, {} zero points, {} codes, {} values", i.at("illegal_scales").dump(),
-                      i.at("illegal_zero_points").dump(), i.at("illegal_codes").dump(), i.at("illegal_values").dump());
+          fmt::format("illegal results: {} scales, {} zero points, {} codes, {} values, {} counts",
+                      i.at("illegal_scales").dump(), i.at("illegal_zero_points").dump(), i.at("illegal_codes").dump(),
+                      i.at("illegal_values").dump(), i.at("illegal_counts").dump());
       t.details = fmt::format("{} elements in {} blocks\n", i.at("elements").dump(), i.at("blocks").dump());
     }
     suite.tests.push_back(std::move(t));

@@ -105,6 +105,7 @@ TEST(ReportVerdict, FailsOnWhateverIsWrong) {
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[0].illegal_zero_points = 1; })), "fail");
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_codes = 1; })), "fail");
   EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_values = 1; })), "fail");
+  EXPECT_EQ(verdict_of(changed([](Evidence& e) { e.inputs[1].illegal_counts = 1; })), "fail");
 }
 
 TEST(ReportVerdict, FailedCaseWithoutFindingStillFails) {
@@ -142,11 +143,25 @@ TEST(ReportVerdict, IncompleteWhenSomethingDidNotRun) {
   EXPECT_EQ(verdict_of(absent), "incomplete");
   EXPECT_EQ(absent["requirements"][0]["verdict"], "not_judged");
   const Json zero = changed([](Evidence& e) {
-    e.properties[0] = {kTargets[0], first_property(), {0, 0, 50, 60}, {}};
-    e.properties[1] = {kTargets[1], first_property(), {0, 0, 50, 60}, {}};
+    e.properties[0] = {kTargets[0], first_property(), {0, 0, 0, 60}, {}};
+    e.properties[1] = {kTargets[1], first_property(), {0, 0, 0, 60}, {}};
   });
   EXPECT_EQ(verdict_of(zero), "incomplete");
   EXPECT_EQ(zero["requirements"][0]["method"], "none");
+}
+
+// A quantizer with one instruction set has nothing to agree with: that is a gap to print, not a part that did not run.
+TEST(ReportVerdict, WhatTheTargetDoesNotOfferIsAGap) {
+  const Json one = changed([](Evidence& e) {
+    for (std::size_t t = 0; t < kTargets.size(); ++t) e.properties[t].drawn = e.properties[t].corpus = {0, 0, 50, 60};
+  });
+  EXPECT_EQ(verdict_of(one), "pass");
+  EXPECT_EQ(one["requirements"][0]["verdict"], "not_judged");
+  EXPECT_NE(report_html(one).find(first_property() + ": no case was judged"), std::string::npos);
+  const Json nothing = changed([](Evidence& e) {
+    for (PropertyEvidence& row : e.properties) row.drawn = row.corpus = {0, 0, 50, 60};
+  });
+  EXPECT_EQ(verdict_of(nothing), "incomplete");
 }
 
 TEST(ReportVerdict, OneJudgedTargetIsEnough) {

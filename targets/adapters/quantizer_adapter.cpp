@@ -128,6 +128,12 @@ std::vector<Target> quantizer_targets() {
   return targets;
 }
 
+std::vector<std::string> compiled_isas() {
+  std::vector<std::string> names;
+  for (const char* const* name = quantizer::compiled_isas(); *name != nullptr; ++name) names.emplace_back(*name);
+  return names;
+}
+
 Target best_quantizer() {
   Target best = on_isa(quantizer::Isa{0});
   best.name = "quantizer";

@@ -358,15 +358,19 @@ const char* lower_case_name(std::int64_t target, int index) {
 KernelList make_kernel_list() {
   KernelList list = {};
   // The machine always runs the baseline, and the library's own idea of a fallback may be that of another compiler.
-  std::int64_t targets = (hwy::SupportedTargets() | HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128) & HWY_TARGETS;
-  for (; targets != 0 && list.size < KernelList::kCapacity; targets &= targets - 1) {
+  const std::int64_t runnable = hwy::SupportedTargets() | HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128;
+  int compiled = 0;
+  for (std::int64_t targets = HWY_TARGETS; targets != 0 && compiled < KernelList::kCapacity; targets &= targets - 1) {
     const std::int64_t target = targets & -targets;
+    const char* const name = list.compiled[compiled] = lower_case_name(target, compiled);
+    ++compiled;
+    if ((target & runnable) == 0) continue;
     hwy::ChosenTarget chosen;  // local: which one a call uses must not depend on what others chose
     chosen.Update(target);
     const std::size_t index = (HWY_TARGETS & (HWY_TARGETS - 1)) == 0 ? 0 : chosen.GetIndex();
-    list.names[list.size] = lower_case_name(target, list.size);
-    list.kernels[list.size] = {list.names[list.size], HWY_DISPATCH_TABLE(extend_range)[index],
-                               HWY_DISPATCH_TABLE(quantize)[index], HWY_DISPATCH_TABLE(dequantize)[index]};
+    list.names[list.size] = name;
+    list.kernels[list.size] = {name, HWY_DISPATCH_TABLE(extend_range)[index], HWY_DISPATCH_TABLE(quantize)[index],
+                               HWY_DISPATCH_TABLE(dequantize)[index]};
     ++list.size;
   }
   return list;

@@ -34,7 +34,8 @@ struct Kernels {
 struct KernelList {
   static constexpr int kCapacity = 16;
   Kernels kernels[kCapacity];
-  const char* names[kCapacity + 1];  ///< ends with nullptr
+  const char* names[kCapacity + 1];     ///< ends with nullptr
+  const char* compiled[kCapacity + 1];  ///< those that this machine does not run too; ends with nullptr
   int size;
 };
 const KernelList& kernel_list();

@@ -332,6 +332,8 @@ const char* message(Status status) {
 
 const char* const* isas() { return kernel_list().names; }
 
+const char* const* compiled_isas() { return kernel_list().compiled; }
+
 Status choose_qparams(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
                       Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;

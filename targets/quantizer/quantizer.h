@@ -70,6 +70,9 @@ const char* message(Status status);
 /// "scalar" ... The list ends with nullptr and lives forever.
 const char* const* isas();
 
+/// The same for all that this build has, whether this machine runs them or not.
+const char* const* compiled_isas();
+
 /// An index into isas(). 0 is the best.
 struct Isa {
   int index = 0;
