@@ -90,7 +90,7 @@ void write_case(const CaseFile& file, const std::string& name) {
 [[noreturn]] void report(const Finding& finding) {
   const Verdict& v = finding.verdict;
   const std::string name = signature(finding);
-  const CaseFile file{finding.example, Found{finding.target, finding.property, v.kind, v.legal, v.got, v.index}, {}};
+  const CaseFile file = case_file_of(finding);
   fmt::print(stderr, "finding: {}\nlegal: {}\ngot: {}\n{}", name, v.legal, v.got, case_json_pretty(file));
   write_case(file, file_name_of(name));
   std::fflush(stderr);
