@@ -1,0 +1,8 @@
+// Values of any codes under given qparams.
+#include "targets/fuzz/fuzz_body.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const assay::CaseFuzzer fuzzer("dequantize");
+  fuzzer.run({data, size});
+  return 0;
+}
