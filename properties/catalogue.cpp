@@ -426,6 +426,10 @@ Verdict quantize_anywhere(const Target& target, const Case& c, QParams q) {
     if (length == 0 || length >= n) continue;
     const Case head = quantize_case(c, q, {c.x.begin(), c.x.begin() + static_cast<std::ptrdiff_t>(length)});
     const Reply got = ask(target, head);
+    if (got.status != Status::ok) {
+      return fail("length_status", fmt::format("an answer, as for {} elements", n),
+                  fmt::format("none for {} elements", length));
+    }
     for (std::size_t i = 0; i < length; ++i) {
       if (got.codes[i] != expected.codes[i]) {
         return fail("length", fmt::format("code {} as in {} elements", expected.codes[i], n),
@@ -434,6 +438,7 @@ Verdict quantize_anywhere(const Target& target, const Case& c, QParams q) {
     }
   }
   const Reply reversed = ask(target, quantize_case(c, q, {c.x.rbegin(), c.x.rend()}));
+  if (reversed.status != Status::ok) return fail("order_status", "an answer", "none in reverse order");
   for (std::size_t i = 0; i < n; ++i) {
     if (reversed.codes[n - 1 - i] != expected.codes[i]) {
       return fail("order", fmt::format("code {}", expected.codes[i]),
@@ -453,6 +458,7 @@ Verdict blocks_alone(const Target& target, const Case& c) {
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const Reply alone = ask(target, with_block(c, block_of(c, blocks[b])), path);
     if (alone.status == Status::unsupported) return pass();
+    if (auto verdict = no_answer(alone)) return *verdict;
     if (alone.qparams.at(0) != whole.qparams[b]) {
       return fail("block_qparams", show(c.options, alone.qparams[0]) + " as alone", show(c.options, whole.qparams[b]),
                   b);

@@ -470,6 +470,17 @@ Target drops_last_lane() {
   return t;
 }
 
+// A kernel that has no tail loop refuses what is no multiple of its vector, although the scheme has an answer.
+Target refuses_odd_lengths() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const std::size_t n = element_count(r.shape);
+    return n > 16 && n % 16 != 0 ? Status::failed : right(r, x, scales, zero_points, codes, counts);
+  };
+  return t;
+}
+
 Target writes_whole_vectors() {
   Target t = base();
   t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
@@ -546,6 +557,8 @@ constexpr std::array kFaults = {
     Fault{"subtracts_after_scaling", "public bugs: two roundings on decode", "legal_values",
           value_fault<subtracts_after_scaling>},
     Fault{"drops_last_lane", "public bugs: SIMD tail", "deterministic", drops_last_lane},
+    Fault{"refuses_odd_lengths", "public bugs: sizes that are no multiple of a vector", "position_independent",
+          refuses_odd_lengths},
     Fault{"writes_whole_vectors", "public bugs: tail write", "in_bounds", writes_whole_vectors},
     Fault{"tail_uses_other_rounding", "candle #3629: paths that differ", "isa_agree", tail_uses_other_rounding},
     Fault{"drops_epsilon", "LLMC #334: the proposed formula without its floor", "scale_positive_finite",
