@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "properties/float_environment.h"
+
 namespace assay {
 namespace {
 
@@ -137,6 +139,11 @@ Path usual_path(const Target& target, const Case& c) {
 }
 
 Reply ask(const Target& target, const Case& c, Path path, Memory& memory) {
+  const KeepFloatEnvironment keep;  // what a target leaves behind must not reach the judge
+  return ask_in_this_environment(target, c, path, memory);
+}
+
+Reply ask_in_this_environment(const Target& target, const Case& c, Path path, Memory& memory) {
   Reply reply;
   if (!offered(target, c, path)) {
     reply.status = Status::unsupported;

@@ -48,6 +48,8 @@ enum class Path : std::uint8_t { separate, fused };
 /// Runs the case's operation. round_trip and choose_qparams use the qparams that the target chose itself. Path::fused
 /// is unsupported for quantize and dequantize, which are handed theirs.
 Reply ask(const Target& target, const Case& c, Path path, Memory& memory);
+/// The same without putting back the floating-point environment, for those who look at what the target left of it.
+Reply ask_in_this_environment(const Target& target, const Case& c, Path path, Memory& memory);
 Reply ask(const Target& target, const Case& c, Path path = Path::separate);
 
 /// The path that a target offers for this case: separate if it has both calls, else fused.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "properties/ask.h"
+#include "properties/float_environment.h"
 #include "properties/guarded.h"
 #include "properties/property.h"
 
@@ -117,6 +118,53 @@ Verdict deterministic(const Target& target, const Case& c, const Oracle&) {
   if (auto verdict = no_answer(first)) return *verdict;
   const Reply second = ask(target, c, path, ones);
   return difference(c, first, second, "second_call").value_or(pass());
+}
+
+// The signals that exact arithmetic never raises on the way to a code: rounding is inexact, and may underflow.
+std::optional<Verdict> alarms_raised(std::string_view where) {
+  if (std::fetestexcept(FE_INVALID) != 0)
+    return fail("raises_invalid", "no invalid operation", fmt::format("the invalid flag, {}", where));
+  if (std::fetestexcept(FE_DIVBYZERO) != 0)
+    return fail("divides_by_zero", "no division by zero", fmt::format("the division by zero flag, {}", where));
+  return std::nullopt;
+}
+
+// One question in one caller's environment.
+std::optional<Verdict> in_environment(const Target& target, const Case& c, Path path, const Reply& expected,
+                                      const CallerEnvironment& caller) {
+  PlainMemory memory;
+  const KeepFloatEnvironment keep;
+  caller.enter();
+  const std::uint64_t before = float_control();
+  const Reply got = ask_in_this_environment(target, c, path, memory);
+  const std::uint64_t after = float_control();
+  if (before != after) {
+    return fail("environment_changed", fmt::format("the control word {:08x} as before, {}", before, caller.name),
+                fmt::format("{:08x}", after));
+  }
+  auto verdict = difference(c, expected, got, "environment");
+  if (verdict) verdict->got += fmt::format(" when called {}", caller.name);
+  return verdict;
+}
+
+Verdict environment_kept(const Target& target, const Case& c, const Oracle&) {
+  const Path path = usual_path(target, c);
+  PlainMemory memory;
+  const KeepFloatEnvironment keep;
+  std::feclearexcept(FE_ALL_EXCEPT);
+  const std::uint64_t before = float_control();
+  const Reply expected = ask_in_this_environment(target, c, path, memory);
+  const std::uint64_t after = float_control();
+  if (auto verdict = no_answer(expected)) return *verdict;
+  if (auto verdict = alarms_raised("in the default environment")) return *verdict;
+  if (before != after) {
+    return fail("environment_changed", fmt::format("the control word {:08x} as before", before),
+                fmt::format("{:08x}", after));
+  }
+  for (const CallerEnvironment& caller : caller_environments()) {
+    if (auto verdict = in_environment(target, c, path, expected, caller)) return *verdict;
+  }
+  return pass();
 }
 
 // ------------------------------------------------------------------------------------------- qparams that can be used
@@ -410,6 +458,89 @@ Verdict requantize_stable(const Target& target, const Case& c, const Oracle& ora
   return pass();
 }
 
+// ------------------------------------------------------------------------------------------- symmetries
+
+Case negated(const Case& c) {
+  Case other = c;
+  for (Bits& x : other.x) x ^= sign_bit(c.format);
+  return other;
+}
+
+Verdict sign_symmetric(const Target& target, const Case& c, const Oracle&) {
+  if (!makes_codes(c) || !scheme_named(c.scheme)->symmetric || !c.options.narrow_range) return not_applicable();
+  const Path path = usual_path(target, c);
+  const Reply plain = ask(target, c, path), mirrored = ask(target, negated(c), path);
+  if (auto verdict = no_answer(plain)) return *verdict;
+  if (auto verdict = no_answer(mirrored)) return *verdict;
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    if (mirrored.codes[i] == -plain.codes[i]) continue;
+    return fail("not_odd",
+                fmt::format("code {}, since {} has {}", -plain.codes[i], assay::show(c.format, c.x[i]), plain.codes[i]),
+                fmt::format("code {} for its negative", mirrored.codes[i]), i);
+  }
+  return pass();
+}
+
+// The pattern of 2^k times a normal number; nothing if that is not normal.
+std::optional<Bits> scaled(Format format, Bits bits, int k) {
+  if (is_zero(format, bits) || !is_finite(format, bits)) return bits;
+  const int fraction_bits = info(format).precision - 1;
+  const std::int64_t exponents = static_cast<std::int64_t>(infinity(format) >> fraction_bits);
+  const std::int64_t exponent = static_cast<std::int64_t>((bits & ~sign_bit(format)) >> fraction_bits);
+  if (exponent == 0 || exponent + k <= 0 || exponent + k >= exponents) return std::nullopt;
+  return bits + (static_cast<Bits>(std::int64_t{k}) << fraction_bits);
+}
+
+// The case with every input and every given scale multiplied by 2^k, where nothing leaves the normal numbers.
+std::optional<Case> scaled(const Case& c, int k) {
+  Case other = c;
+  for (Bits& x : other.x) {
+    const auto bits = scaled(c.format, x, k);
+    if (!bits) return std::nullopt;
+    x = *bits;
+  }
+  for (QParams& q : other.given) {
+    const auto bits = scaled(c.options.scale_format, q.scale, k);
+    if (!bits) return std::nullopt;
+    q.scale = *bits;
+  }
+  return other;
+}
+
+// Whether the scheme itself keeps qparams and codes: a block of zeros has the scale 1 at any size, and a scale at the
+// limits of its format cannot follow.
+bool scheme_follows(const Case& c, const Case& other, int k, const Oracle& oracle) {
+  const Answer legal = legal_answer(oracle, c), legal_other = legal_answer(oracle, other);
+  for (std::size_t b = 0; b < legal.qparams.size(); ++b) {
+    const auto expected = scaled(c.options.scale_format, legal.qparams[b].scale, k);
+    if (!expected || *expected != legal_other.qparams[b].scale) return false;
+  }
+  return legal.codes == legal_other.codes;
+}
+
+Verdict scale_equivariant(const Target& target, const Case& c, const Oracle& oracle) {
+  if (c.op == Operation::dequantize) return not_applicable();
+  for (const int k : {7, -7, 1, -1}) {
+    const std::optional<Case> other = scaled(c, k);
+    if (!other || !scheme_follows(c, *other, k, oracle)) continue;
+    const Path path = usual_path(target, c);
+    const Reply plain = ask(target, c, path), larger = ask(target, *other, path);
+    if (auto verdict = no_answer(plain)) return *verdict;
+    if (auto verdict = no_answer(larger)) return *verdict;
+    Reply expected = plain;
+    expected.values.clear();  // those may round in the output format
+    for (QParams& q : expected.qparams) {
+      const auto scale = scaled(c.options.scale_format, q.scale, k);
+      if (!scale || !usable(c.options, q)) return not_applicable();
+      q.scale = *scale;
+    }
+    auto verdict = difference(c, expected, larger, "scaled");
+    if (verdict) verdict->legal += fmt::format(", since everything is 2^{} times as large", k);
+    return verdict.value_or(pass());
+  }
+  return not_applicable();
+}
+
 // ------------------------------------------------------------------------------------------- sameness
 
 // The same elements at other addresses, fewer of them, and in reverse.
@@ -614,6 +745,14 @@ constexpr std::array kCatalogue = {
              "Every instruction set of this machine gives the same bits.", isa_agree},
     Property{"position_independent", "public bugs: tails, alignment, neighbours",
              "Address, length, order and neighbouring blocks change nothing.", position_independent},
+    Property{"environment_kept", "public bugs: subnormals flushed, rounding left changed",
+             "The caller's rounding mode and flushing of subnormals neither change the result nor are changed, and no "
+             "invalid operation or division by zero is signalled.",
+             environment_kept},
+    Property{"sign_symmetric", "definition", "Symmetric codes without the lowest are odd: q(-x) = -q(x).",
+             sign_symmetric},
+    Property{"scale_equivariant", "definition",
+             "A block times 2^k has 2^k times the scale, and the same zero point and codes.", scale_equivariant},
     Property{"round_trip", "the mission",
              "No other code reconstructs closer to x, and every finite element is within half a step of its exact "
              "reconstruction.",

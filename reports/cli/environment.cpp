@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <cfenv>
 #include <fstream>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
+#include "properties/float_environment.h"
 #include "reports/cli/build_info.h"
 #include "targets/adapters/quantizer_adapter.h"
 
@@ -36,22 +33,6 @@ std::string system_name() {
                      name.machine);
 }
 
-std::string floating_point_state() {
-  const int mode = std::fegetround();
-  std::string text = mode == FE_TONEAREST    ? "round to nearest even"
-                     : mode == FE_UPWARD     ? "round up"
-                     : mode == FE_DOWNWARD   ? "round down"
-                     : mode == FE_TOWARDZERO ? "round toward zero"
-                                             : "unknown rounding mode";
-#if defined(__x86_64__)
-  constexpr unsigned kFlushToZero = 1u << 15, kDenormalsAreZero = 1u << 6;
-  const unsigned control = _mm_getcsr();
-  text += fmt::format(", flush to zero {}, denormals are zero {}", (control & kFlushToZero) ? "on" : "off",
-                      (control & kDenormalsAreZero) ? "on" : "off");
-#endif
-  return text;
-}
-
 }  // namespace
 
 Environment this_environment() {
@@ -63,7 +44,7 @@ Environment this_environment() {
   e.cpu = value_in("/proc/cpuinfo", "model name", ':');
   e.os = system_name();
   e.isas_compiled = compiled_isas();
-  e.floating_point = floating_point_state();
+  e.floating_point = float_environment_text();
   return e;
 }
 

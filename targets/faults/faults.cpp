@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -88,6 +89,21 @@ Target base() {
   return t;
 }
 
+// The faults compute with doubles: what they do in the caller's environment would be a fault of its own.
+class DefaultEnvironment {
+ public:
+  DefaultEnvironment() {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultEnvironment() { std::fesetenv(&callers_); }
+  DefaultEnvironment(const DefaultEnvironment&) = delete;
+  DefaultEnvironment& operator=(const DefaultEnvironment&) = delete;
+
+ private:
+  std::fenv_t callers_;
+};
+
 using SpoilQParams = void (*)(const BlockView&, Bits& scale, std::int32_t& zero_point);
 
 template <SpoilQParams Spoil>
@@ -97,6 +113,7 @@ Target qparams_fault() {
                                                 std::int32_t* zero_points, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, counts);
     if (status != Status::ok) return status;
+    const DefaultEnvironment environment;
     const std::vector<Block> blocks = cut(r.shape, r.options);
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       Bits scale = load_scale(r.options, scales, b);
@@ -127,8 +144,8 @@ int exact_code(const ElementView& e) {
 }
 
 template <Code CodeOf>
-Status quantize_with(const Request& r, const void* x, const void* scales, const std::int32_t* zero_points, void* codes,
-                     Counts*) {
+Status quantize_in_callers_environment(const Request& r, const void* x, const void* scales,
+                                       const std::int32_t* zero_points, void* codes, Counts*) {
   if (r.format != Format::f32) return Status::unsupported;
   const std::vector<Block> blocks = cut(r.shape, r.options);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
@@ -140,6 +157,13 @@ Status quantize_with(const Request& r, const void* x, const void* scales, const 
     }
   }
   return Status::ok;
+}
+
+template <Code CodeOf>
+Status quantize_with(const Request& r, const void* x, const void* scales, const std::int32_t* zero_points, void* codes,
+                     Counts* counts) {
+  const DefaultEnvironment environment;
+  return quantize_in_callers_environment<CodeOf>(r, x, scales, zero_points, codes, counts);
 }
 
 template <Code CodeOf>
@@ -156,6 +180,7 @@ template <Value ValueOf>
 Status dequantize_with(const Request& r, const void* codes, const void* scales, const std::int32_t* zero_points,
                        void* values) {
   if (r.options.output_format != Format::f32) return Status::unsupported;
+  const DefaultEnvironment environment;
   const std::vector<Block> blocks = cut(r.shape, r.options);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const auto scale = static_cast<float>(to_double(r.options.scale_format, load_scale(r.options, scales, b)));
@@ -215,6 +240,11 @@ void floors_at_epsilon(const BlockView& v, Bits& scale, std::int32_t&) {
   if (v.lo == 0 && v.hi == 0) return;
   const Bits floor = plain_scale(v.options.scale_format, std::ldexp(1.0, 1 - info(v.options.scale_format).precision));
   scale = std::max(scale, floor);
+}
+// Harmless for the codes of ordinary weights, yet no scale is what it was asked to be.
+void adds_epsilon(const BlockView& v, Bits& scale, std::int32_t&) {
+  const double exact = to_double(v.options.scale_format, scale);
+  if (exact > 1e-6) scale = plain_scale(v.options.scale_format, exact + 1e-10);
 }
 void unguarded(const BlockView& v, Bits& scale, std::int32_t&) {
   const Bits plain = plain_scale(v.options.scale_format, plain_step(v));
@@ -288,6 +318,14 @@ int half_away(const ElementView& e) {
   if (std::isnan(e.x)) return e.zero_point;
   return clamped(std::round(double{e.x} / double{e.scale}) + e.zero_point, e.codes);
 }
+// Ties go up on both sides of zero; the end codes are left to other faults.
+int half_up(const ElementView& e) {
+  if (!std::isfinite(e.x)) return exact_code(e);
+  const double k = std::nearbyint(double{e.x} / double{e.scale});
+  const bool tie_above = std::fma(-k, double{e.scale}, double{e.x}) * 2 == double{e.scale};
+  const bool inside = k + e.zero_point > e.codes.qmin;
+  return clamped(k + (tie_above && inside) + e.zero_point, e.codes);
+}
 int zero_point_first(const ElementView& e) {
   if (std::isnan(e.x)) return e.zero_point;
   return clamped(std::nearbyint(double{e.x} / double{e.scale} + e.zero_point), e.codes);
@@ -349,6 +387,7 @@ using Stored = Bits (*)(Format, double step);
 template <Stored StoredOf>
 Status choose_apart(const Request& r, const void* x, void* scales, std::int32_t* zero_points, void* codes, Counts*) {
   if (r.format != Format::f32) return Status::unsupported;
+  const DefaultEnvironment environment;
   const std::vector<Block> blocks = cut(r.shape, r.options);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const BlockView v = view(r, x, blocks[b]);
@@ -386,6 +425,7 @@ Target zero_over_zero_codes() {
                                     const std::int32_t* zero_points, void* codes, Counts* counts) {
     const Status status = right(r, x, scales, zero_points, codes, counts);
     if (status != Status::ok || r.format != Format::f32) return status;
+    const DefaultEnvironment environment;
     for (const Block& block : cut(r.shape, r.options)) {
       const BlockView v = view(r, x, block);
       if (v.lo != 0 || v.hi != 0) continue;
@@ -409,6 +449,37 @@ Target reads_only_the_first_scale() {
     return right({r.scheme, whole, r.format, r.shape}, x, scales, zero_points, codes, counts);
   };
   return t;
+}
+
+// ------------------------------------------------------------------------------------------- the caller's environment
+
+// Right as long as the caller rounds to nearest and keeps subnormals.
+Target trusts_callers_environment() {
+  Target t = base();
+  t.counts_special = false;
+  t.quantize = quantize_in_callers_environment<exact_code>;
+  return t;
+}
+
+// The kernel is right, and leaves behind what `Leave` did.
+template <void (*Leave)(const Request&, const void* x)>
+Target leaves_behind() {
+  Target t = base();
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const Status status = right(r, x, scales, zero_points, codes, counts);
+    Leave(r, x);
+    return status;
+  };
+  return t;
+}
+void rounding_mode(const Request&, const void*) { std::fesetround(FE_TOWARDZERO); }
+// As a conversion of NaN to an integer does, or an ordered comparison with it.
+void invalid_flag(const Request& r, const void* x) {
+  if (r.format != Format::f32) return;
+  for (std::size_t i = 0; i < element_count(r.shape); ++i) {
+    if (std::isnan(at(x, i))) std::feraiseexcept(FE_INVALID);
+  }
 }
 
 // ------------------------------------------------------------------------------------------- memory and repetition
@@ -580,6 +651,15 @@ constexpr std::array kFaults = {
     Fault{"leaves_nan_lanes_unwritten", "public bugs: NaN passes a comparison", "deterministic",
           leaves_nan_lanes_unwritten},
     Fault{"other_isa_rounds_half_away", "candle #3629: NEON against scalar", "isa_agree", other_isa_rounds_half_away},
+    Fault{"adds_epsilon_to_scale", "public bugs: scale + eps against division by zero", "scale_equivariant",
+          qparams_fault<adds_epsilon>},
+    Fault{"rounds_half_up", "public bugs: floor(x + 0.5)", "sign_symmetric", code_fault<half_up>},
+    Fault{"trusts_callers_environment", "public bugs: FTZ and DAZ set by the host application", "environment_kept",
+          trusts_callers_environment},
+    Fault{"leaves_rounding_changed", "public bugs: rounding mode set for a conversion and left so", "environment_kept",
+          leaves_behind<rounding_mode>},
+    Fault{"signals_invalid_on_nan", "public bugs: NaN converted to an integer", "environment_kept",
+          leaves_behind<invalid_flag>},
     Fault{"miscounts_nan", "Assay: a count that callers rely on", "legal_counts", miscounts_nan},
 };
 

@@ -33,13 +33,17 @@ class DefaultEnvironment {
   unsigned callers_;
 #elif defined(__aarch64__)
   DefaultEnvironment() {
-    asm volatile("mrs %0, fpcr" : "=r"(callers_));
+    asm volatile("mrs %0, fpcr" : "=r"(callers_control_));
+    asm volatile("mrs %0, fpsr" : "=r"(callers_flags_));
     asm volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
   }
-  ~DefaultEnvironment() { asm volatile("msr fpcr, %0" : : "r"(callers_) : "memory"); }
+  ~DefaultEnvironment() {
+    asm volatile("msr fpcr, %0" : : "r"(callers_control_) : "memory");
+    asm volatile("msr fpsr, %0" : : "r"(callers_flags_) : "memory");
+  }
 
  private:
-  std::uint64_t callers_;
+  std::uint64_t callers_control_, callers_flags_;
 #else
   DefaultEnvironment() {
     std::fegetenv(&callers_);
