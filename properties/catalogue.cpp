@@ -468,6 +468,8 @@ Case negated(const Case& c) {
 
 Verdict sign_symmetric(const Target& target, const Case& c, const Oracle&) {
   if (!makes_codes(c) || !scheme_named(c.scheme)->symmetric || !c.options.narrow_range) return not_applicable();
+  // Whoever hands a zero point to a symmetric scheme moves its centre.
+  if (std::any_of(c.given.begin(), c.given.end(), [](QParams q) { return q.zero_point != 0; })) return not_applicable();
   const Path path = usual_path(target, c);
   const Reply plain = ask(target, c, path), mirrored = ask(target, negated(c), path);
   if (auto verdict = no_answer(plain)) return *verdict;
