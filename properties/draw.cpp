@@ -218,6 +218,7 @@ Options draw_options(Entropy& e, const DrawSpace& space, bool symmetric) {
   o.is_signed = symmetric || e.one_in(2);
   o.narrow_range = o.is_signed && e.one_in(6);
   o.scale_format = pick(e, space.scale_formats);
+  o.output_format = pick(e, space.output_formats);
   o.granularity = e.one_in(2) ? space.granularities.front() : pick(e, space.granularities);
   return o;
 }
@@ -239,10 +240,26 @@ Shape draw_shape(Entropy& e, Options& o) {
   return {1};
 }
 
+std::int32_t any_code(Entropy& e, const Options& options) {
+  const CodeRange codes = code_range(options);
+  return codes.qmin + static_cast<std::int32_t>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin) + 1));
+}
+
+// A scale that puts the value of `code` next to the middle between two numbers of the output format: there, and hardly
+// anywhere else, rounding twice shows.
+void aim_value_at_tie(Entropy& e, const Case& c, QParams& q, std::int32_t code) {
+  const std::int32_t steps = std::abs(code - q.zero_point);
+  const Format o = c.options.output_format;
+  const Bits number = e.next(info(o).width / 8) & ~sign_bit(o);
+  if (steps == 0 || number >= largest_finite(o)) return;
+  const double tie = to_double(o, number) + (to_double(o, number + 1) - to_double(o, number)) / 2;
+  const Bits scale = rounded(c.options.scale_format, tie / steps);
+  if (scale_is_positive_finite(c.options, scale)) q.scale = scale;
+}
+
 QParams draw_qparams(Entropy& e, const Case& c) {
   const CodeRange codes = code_range(c.options);
-  const auto count = static_cast<std::uint64_t>(codes.qmax - codes.qmin) + 1;
-  std::int32_t zero_point = codes.qmin + static_cast<std::int32_t>(e.below(count));
+  std::int32_t zero_point = any_code(e, c.options);
   if (e.one_in(4)) zero_point = e.one_in(2) ? codes.qmin : codes.qmax;
   if (c.scheme == "assay.symmetric") zero_point = 0;
   return {draw_scale(e, c.options.scale_format), zero_point};
@@ -287,10 +304,10 @@ Drawn draw_case(Entropy& e, const DrawSpace& space) {
     for (std::size_t b = 0; b < blocks.size(); ++b) c.given.push_back(draw_qparams(e, c));
   }
   if (c.op == Operation::dequantize) {
-    const CodeRange codes = code_range(c.options);
     c.codes.resize(element_count(c.shape));
-    for (std::int32_t& code : c.codes) {
-      code = codes.qmin + static_cast<std::int32_t>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin) + 1));
+    for (std::int32_t& code : c.codes) code = any_code(e, c.options);
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (e.one_in(3)) aim_value_at_tie(e, c, c.given[b], c.codes[blocks[b].at(0)]);
     }
     drawn.kind = "codes";
     return drawn;

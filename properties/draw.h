@@ -40,13 +40,14 @@ class ByteEntropy final : public Entropy {
   std::span<const std::uint8_t> data_;
 };
 
-/// What may be drawn. Each list must not be empty.
+/// What may be drawn. Each list must not be empty; what stands twice in it is drawn twice as often.
 struct DrawSpace {
   std::vector<std::string> schemes = {"assay.symmetric", "assay.asymmetric"};
   std::vector<Operation> operations = {Operation::round_trip, Operation::quantize, Operation::dequantize,
                                        Operation::choose_qparams};
-  std::vector<Format> formats = {Format::f32};
+  std::vector<Format> formats = {Format::f32, Format::f32, Format::f16, Format::bf16};
   std::vector<Format> scale_formats = {Format::f32, Format::f16, Format::bf16};
+  std::vector<Format> output_formats = {Format::f32, Format::f32, Format::f16, Format::bf16};
   std::vector<Granularity> granularities = {Granularity::per_tensor, Granularity::per_axis, Granularity::per_block};
   std::vector<int> bits = {8, 4, 2, 3, 5, 6, 7};
 };

@@ -12,7 +12,7 @@
 namespace assay::cli {
 namespace {
 
-constexpr Format kInput = Format::f32;  // what the quantizer takes; narrower tensors are widened, which is exact
+constexpr Format kInput = Format::f32;  // in which the oracle is asked; narrower tensors are widened, which is exact
 constexpr int kTimings = 3;
 constexpr std::size_t kRetimed = 64;       // blocks whose time is taken again, at most
 constexpr std::size_t kLargeBlock = 4096;  // elements; a failing block above this is first cut down around the element
@@ -22,10 +22,12 @@ struct Tensor {
   Format format;  // in the file
   Shape shape;
   std::vector<float> x;
+  std::vector<std::byte> original;  // the same in `format`, aligned
 };
 
 Tensor load(const TensorFile& file, const FloatTensor& from) {
-  Tensor tensor{file.path.filename().string(), from.name, from.format, from.shape, {}};
+  Tensor tensor{file.path.filename().string(), from.name, from.format, from.shape, {}, {}};
+  tensor.original.assign(from.bytes.begin(), from.bytes.end());
   tensor.x.resize(element_count(from.shape));
   for (std::size_t i = 0; i < tensor.x.size(); ++i) {
     const Bits bits = pattern(from, i);
@@ -47,8 +49,20 @@ struct Trial {
   std::vector<float> values;
   Counts counts;
   const Options& options() const { return configuration.options; }
-  Request request() const { return {configuration.scheme, options(), kInput, tensor.shape}; }
 };
+
+// A tensor as a target is given it.
+struct Fed {
+  Format format;
+  const std::byte* x;
+};
+
+Fed as_stored(const Tensor& tensor) { return {tensor.format, tensor.original.data()}; }
+Fed as_floats(const Tensor& tensor) { return {kInput, reinterpret_cast<const std::byte*>(tensor.x.data())}; }
+
+Request request_of(const Trial& trial, Format format) {
+  return {trial.configuration.scheme, trial.options(), format, trial.tensor.shape};
+}
 
 int code_at(const Options& options, const std::uint8_t* codes, std::size_t i) {
   return options.is_signed ? static_cast<std::int8_t>(codes[i]) : static_cast<int>(codes[i]);
@@ -134,14 +148,14 @@ Given room_for(const Trial& trial) {
   return given;
 }
 
-bool quantize_in_one_call(const Target& target, const Request& request, const float* x, Given& given) {
+bool quantize_in_one_call(const Target& target, const Request& request, const void* x, Given& given) {
   if (!target.quantize_dynamic) return false;
   given.status = target.quantize_dynamic(request, x, given.scales.data(), given.zero_points.data(), given.codes.data(),
                                          &given.counts);
   return true;
 }
 
-bool quantize_in_two_calls(const Target& target, const Request& request, const float* x, Given& given) {
+bool quantize_in_two_calls(const Target& target, const Request& request, const void* x, Given& given) {
   if (!target.choose_qparams || !target.quantize) return false;
   given.status = target.choose_qparams(request, x, given.scales.data(), given.zero_points.data(), &given.counts);
   if (given.status != Status::ok) return true;
@@ -150,11 +164,34 @@ bool quantize_in_two_calls(const Target& target, const Request& request, const f
   return true;
 }
 
-void dequantize(const Target& target, const Trial& trial, Given& given) {
+void dequantize(const Target& target, const Trial& trial, Fed fed, Given& given) {
   if (!target.dequantize || given.status != Status::ok) return;
   given.values.resize(given.codes.size());
-  given.status = target.dequantize(trial.request(), given.codes.data(), given.scales.data(), given.zero_points.data(),
-                                   given.values.data());
+  given.status = target.dequantize(request_of(trial, fed.format), given.codes.data(), given.scales.data(),
+                                   given.zero_points.data(), given.values.data());
+}
+
+struct Answered {
+  Given given;
+  Fed fed;
+  bool separate;  // by choosing and quantizing, which are two calls
+};
+
+Answered ask_with(const Trial& trial, const Target& target, Fed fed) {
+  Answered answered{room_for(trial), fed, false};
+  const Request request = request_of(trial, fed.format);
+  answered.separate = quantize_in_two_calls(target, request, fed.x, answered.given);
+  if (!answered.separate && !quantize_in_one_call(target, request, fed.x, answered.given))
+    answered.given.status = Status::unsupported;
+  dequantize(target, trial, fed, answered.given);
+  return answered;
+}
+
+// In the format of the file; as f32, which is exact, from a target that takes no other.
+Answered ask(const Trial& trial, const Target& target) {
+  Answered answered = ask_with(trial, target, as_stored(trial.tensor));
+  if (answered.given.status != Status::unsupported || trial.tensor.format == kInput) return answered;
+  return ask_with(trial, target, as_floats(trial.tensor));
 }
 
 // ------------------------------------------------------------------------------------------- comparison
@@ -298,23 +335,24 @@ double best_of(int times, const std::function<void()>& work) {
 }
 
 // Choosing qparams and quantizing, as a user would: in one pass where the target has one.
-void quantize_usually(const Target& target, const Request& request, const float* x, Given& given) {
+void quantize_usually(const Target& target, const Request& request, const void* x, Given& given) {
   if (!quantize_in_one_call(target, request, x, given)) quantize_in_two_calls(target, request, x, given);
 }
 
-void measure_times(const Trial& trial, const Target& target, Given& given, InputEvidence& e) {
+void measure_times(const Trial& trial, const Target& target, Fed fed, Given& given, InputEvidence& e) {
   const double whole =
-      best_of(kTimings, [&] { quantize_usually(target, trial.request(), trial.tensor.x.data(), given); });
+      best_of(kTimings, [&] { quantize_usually(target, request_of(trial, fed.format), fed.x, given); });
   e.nanoseconds_per_element = whole / static_cast<double>(trial.tensor.x.size());
   Options flat = trial.options();
   flat.granularity = Granularity::per_tensor;
-  std::vector<float> x;
+  const std::size_t width = byte_width(fed.format);
+  std::vector<std::byte> x;
   const auto time_block = [&](std::size_t b, int times) {
     const Block& block = trial.blocks[b];
-    x.resize(block.size());
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = trial.tensor.x[block.at(i)];
-    const Shape shape = {static_cast<std::int64_t>(x.size())};
-    const Request request{trial.configuration.scheme, flat, kInput, shape};
+    x.resize(block.size() * width);
+    for (std::size_t i = 0; i < block.size(); ++i) std::memcpy(&x[i * width], fed.x + block.at(i) * width, width);
+    const Shape shape = {static_cast<std::int64_t>(block.size())};
+    const Request request{trial.configuration.scheme, flat, fed.format, shape};
     return best_of(times, [&] { quantize_usually(target, request, x.data(), given); });
   };
   std::vector<double> times;
@@ -343,11 +381,9 @@ std::string run_name(const Trial& trial, const Target& target) {
 }
 
 void run(const Trial& trial, const Target& target, Evidence& evidence, Findings& findings) {
-  Given given = room_for(trial);
-  const bool separate = quantize_in_two_calls(target, trial.request(), trial.tensor.x.data(), given);
-  if (!separate && !quantize_in_one_call(target, trial.request(), trial.tensor.x.data(), given))
-    given.status = Status::unsupported;
-  dequantize(target, trial, given);
+  const Answered answered = ask(trial, target);
+  const Given& given = answered.given;
+  const Fed fed = answered.fed;
   if (given.status == Status::unsupported) {
     evidence.not_covered.push_back(fmt::format("{}: the target does not offer it.", run_name(trial, target)));
     return;
@@ -367,7 +403,7 @@ void run(const Trial& trial, const Target& target, Evidence& evidence, Findings&
   // A refusal is as wrong as a wrong answer: the scheme is total.
   if (given.status == Status::failed) wrong.codes += e.elements;
   Given fused = room_for(trial);
-  if (separate && quantize_in_one_call(target, trial.request(), trial.tensor.x.data(), fused)) {
+  if (answered.separate && quantize_in_one_call(target, request_of(trial, fed.format), fed.x, fused)) {
     if (fused.status == Status::failed) wrong.codes += e.elements;
     const Wrong other = compare(trial, fused);
     if (wrong.blocks.empty()) wrong = other;
@@ -379,7 +415,7 @@ void run(const Trial& trial, const Target& target, Evidence& evidence, Findings&
   e.illegal_counts = target.counts_special && given.counts != trial.counts ? 1 : 0;
   blame(trial, wrong, target, findings);
   measure_errors(trial, given, e);
-  measure_times(trial, target, fused, e);
+  measure_times(trial, target, fed, fused, e);
   evidence.inputs.push_back(std::move(e));
 }
 

@@ -7,9 +7,25 @@
 namespace assay {
 namespace {
 
+std::optional<quantizer::FloatFormat> to_format(Format format) {
+  switch (format) {
+    case Format::f32:
+      return quantizer::FloatFormat::f32;
+    case Format::f16:
+      return quantizer::FloatFormat::f16;
+    case Format::bf16:
+      return quantizer::FloatFormat::bf16;
+    case Format::f64:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::optional<quantizer::Spec> to_spec(const Request& request) {
   const Options& options = request.options;
-  if (request.format != Format::f32 || options.output_format != Format::f32) return std::nullopt;
+  const auto input = to_format(request.format), scale = to_format(options.scale_format),
+             output = to_format(options.output_format);
+  if (!input || !scale || !output) return std::nullopt;
   quantizer::Spec spec;
   if (request.scheme == "assay.symmetric") {
     spec.symmetric = true;
@@ -18,22 +34,12 @@ std::optional<quantizer::Spec> to_spec(const Request& request) {
   } else {
     return std::nullopt;
   }
-  switch (options.scale_format) {
-    case Format::f32:
-      spec.scale_format = quantizer::ScaleFormat::f32;
-      break;
-    case Format::f16:
-      spec.scale_format = quantizer::ScaleFormat::f16;
-      break;
-    case Format::bf16:
-      spec.scale_format = quantizer::ScaleFormat::bf16;
-      break;
-    case Format::f64:
-      return std::nullopt;
-  }
   spec.bits = options.bits;
   spec.is_signed = options.is_signed;
   spec.narrow_range = options.narrow_range;
+  spec.scale_format = *scale;
+  spec.input_format = *input;
+  spec.output_format = *output;
   return spec;
 }
 
@@ -78,8 +84,7 @@ Target on_isa(quantizer::Isa isa) {
     const auto spec = to_spec(request);
     if (!spec) return Status::unsupported;
     quantizer::Counts found;
-    const auto status = quantizer::choose_qparams(*spec, to_layout(request), static_cast<const float*>(x), scales,
-                                                  zero_points, &found, isa);
+    const auto status = quantizer::choose_qparams(*spec, to_layout(request), x, scales, zero_points, &found, isa);
     report(found, counts);
     return to_status(status);
   };
@@ -88,8 +93,7 @@ Target on_isa(quantizer::Isa isa) {
     const auto spec = to_spec(request);
     if (!spec) return Status::unsupported;
     quantizer::Counts found;
-    const auto status = quantizer::quantize(*spec, to_layout(request), static_cast<const float*>(x), scales,
-                                            zero_points, codes, &found, isa);
+    const auto status = quantizer::quantize(*spec, to_layout(request), x, scales, zero_points, codes, &found, isa);
     report(found, counts);
     return to_status(status);
   };
@@ -97,16 +101,15 @@ Target on_isa(quantizer::Isa isa) {
                             const std::int32_t* zero_points, void* values) {
     const auto spec = to_spec(request);
     if (!spec) return Status::unsupported;
-    return to_status(
-        quantizer::dequantize(*spec, to_layout(request), codes, scales, zero_points, static_cast<float*>(values), isa));
+    return to_status(quantizer::dequantize(*spec, to_layout(request), codes, scales, zero_points, values, isa));
   };
   target.quantize_dynamic = [isa](const Request& request, const void* x, void* scales, std::int32_t* zero_points,
                                   void* codes, Counts* counts) {
     const auto spec = to_spec(request);
     if (!spec) return Status::unsupported;
     quantizer::Counts found;
-    const auto status = quantizer::quantize_dynamic(*spec, to_layout(request), static_cast<const float*>(x), scales,
-                                                    zero_points, codes, &found, isa);
+    const auto status =
+        quantizer::quantize_dynamic(*spec, to_layout(request), x, scales, zero_points, codes, &found, isa);
     report(found, counts);
     return to_status(status);
   };

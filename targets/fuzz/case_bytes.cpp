@@ -74,9 +74,7 @@ Options decode_options(ByteEntropy& bytes, const DrawSpace& space, bool symmetri
   o.is_signed = symmetric || (flags & kSignedFlag) != 0;
   o.narrow_range = o.is_signed && (flags & kNarrowFlag) != 0;
   o.scale_format = among(space.scale_formats, bytes.next(1));
-  // The space does not choose it, and few targets offer another than the default: a byte must name the others.
-  const std::uint64_t output = bytes.next(1);
-  if (output < formats().size()) o.output_format = static_cast<Format>(output);
+  o.output_format = among(space.output_formats, bytes.next(1));
   o.granularity = among(space.granularities, bytes.next(1));
   o.axis = static_cast<int>(bytes.next(1)) % (kMostAxis + 1);
   const auto block = static_cast<std::int64_t>(bytes.next(4));

@@ -20,7 +20,7 @@ using Bytes = std::vector<std::uint8_t>;
 DrawSpace everything() {
   DrawSpace space;
   space.formats = {Format::f32, Format::f16, Format::bf16, Format::f64};
-  space.scale_formats = space.formats;
+  space.scale_formats = space.output_formats = space.formats;
   return space;
 }
 
@@ -46,7 +46,8 @@ bool contains(const std::vector<T>& list, const T& value) {
 
 bool in_space(const Case& c, const DrawSpace& space) {
   return contains(space.operations, c.op) && contains(space.schemes, c.scheme) && contains(space.formats, c.format) &&
-         contains(space.scale_formats, c.options.scale_format) && contains(space.bits, c.options.bits) &&
+         contains(space.scale_formats, c.options.scale_format) &&
+         contains(space.output_formats, c.options.output_format) && contains(space.bits, c.options.bits) &&
          contains(space.granularities, c.options.granularity);
 }
 

@@ -291,43 +291,169 @@ void extend_range(const float* x, std::size_t n, Range& range) {
   range.lo = hn::GetLane(hn::MinOfLanes(f32, lo));
 }
 
-/// code - zero_point and its float are exact, so the product is the one rounding.
+/// code - zero_point as a float: exact, and at most 255 in magnitude.
 template <class Byte>
-HWY_INLINE void dequantize_vector(const Byte* codes, const Affine& affine, float* values) {
-  const F32 f32;
+HWY_INLINE VF steps_of(const Byte* codes, const Affine& affine) {
   const I32 i32;
   const hn::Rebind<Byte, F32> bytes;
   const auto code = hn::PromoteTo(i32, hn::LoadU(bytes, codes));
-  const VF k = hn::ConvertTo(f32, hn::Sub(code, hn::Set(i32, affine.zero_point)));
-  const VF value = hn::Mul(k, hn::Set(f32, affine.scale));
-  hn::StoreU(hn::Min(hn::Max(value, hn::Set(f32, -FLT_MAX)), hn::Set(f32, FLT_MAX)), f32, values);
+  return hn::ConvertTo(F32(), hn::Sub(code, hn::Set(i32, affine.zero_point)));
 }
 
-template <class Byte>
-HWY_INLINE void dequantize_all(const Byte* codes, std::size_t n, const Affine& affine, float* values) {
+HWY_INLINE VF bounded(VF value) {
+  const F32 f32;
+  return hn::Min(hn::Max(value, hn::Set(f32, -FLT_MAX)), hn::Set(f32, FLT_MAX));
+}
+
+/// k * scale rounded to odd: exact, or the neighbour whose last bit is 1. A second rounding, to a format with at least
+/// two bits less, then gives what one rounding of the exact product gives: the odd bit stands for all that was cut off.
+/// Where there is no fused multiply-add, the scale is split as in Step, so that both partial products are exact; their
+/// distances from the rounded product are, too.
+HWY_INLINE VF product_to_odd(VF k, const Affine& affine) {
+  const F32 f32;
+  const I32 i32;
+  const VF scale = hn::Set(f32, affine.scale);
+  const VF product = bounded(hn::Mul(k, scale));
+#if HWY_NATIVE_FMA
+  const VF error = hn::MulSub(k, scale, product);
+#else
+  const VF scale_hi = hn::BitCast(f32, hn::And(hn::BitCast(i32, scale), hn::Set(i32, ~0xFF)));
+  const VF scale_lo = hn::Sub(scale, scale_hi);
+  const VF error = hn::Add(hn::Sub(hn::Mul(k, scale_hi), product), hn::Mul(k, scale_lo));
+#endif
+  const auto bits = hn::BitCast(i32, product);
+  const auto one = hn::Set(i32, 1);
+  // FLT_MAX, in place of a product that overflowed, is odd and stays.
+  const auto even = hn::Eq(hn::And(bits, one), hn::Zero(i32));
+  const auto exact = hn::RebindMask(i32, hn::Eq(error, hn::Zero(f32)));
+  const auto away = hn::Xor(bits, hn::BitCast(i32, error));  // negative: the exact product is nearer to 0
+  const auto outward = hn::Or(hn::ShiftRight<31>(away), one);
+  const auto move = hn::IfThenZeroElse(exact, hn::IfThenElseZero(even, outward));
+  return hn::BitCast(f32, hn::Add(bits, move));
+}
+
+/// The upper half of the pattern, half to even; what would be infinite is the largest finite value.
+HWY_INLINE hn::Vec<I32> to_bf16(VF value) {
+  const I32 i32;
+  const auto bits = hn::BitCast(i32, value);
+  const auto sign = hn::And(bits, hn::Set(i32, static_cast<std::int32_t>(0x80000000u)));
+  const auto magnitude = hn::Xor(bits, sign);
+  const auto last = hn::And(hn::ShiftRight<16>(magnitude), hn::Set(i32, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(magnitude, hn::Set(i32, 0x7FFF)), last));
+  return hn::Or(hn::Min(rounded, hn::Set(i32, 0x7F7F)), hn::And(hn::ShiftRight<16>(sign), hn::Set(i32, 0x8000)));
+}
+
+HWY_INLINE hn::Vec<I32> to_f16(VF value) {
+  const F32 f32;
+  const I32 i32;
+  const auto bits = hn::BitCast(i32, value);
+  const auto sign = hn::And(bits, hn::Set(i32, static_cast<std::int32_t>(0x80000000u)));
+  const auto magnitude = hn::Xor(bits, sign);
+  const auto last = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(i32, 1));
+  const auto normal =
+      hn::Sub(hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(i32, 0xFFF)), last)), hn::Set(i32, 112 << 10));
+  // Floats around 1/2 are 2^-24 apart, as the subnormals of f16 are: the addition rounds as they need it.
+  const VF half = hn::Set(f32, 0.5f);
+  const auto subnormal = hn::Sub(hn::BitCast(i32, hn::Add(hn::Abs(value), half)), hn::BitCast(i32, half));
+  const auto is_subnormal = hn::Lt(magnitude, hn::Set(i32, 113 << 23));
+  const auto rounded = hn::Min(hn::IfThenElse(is_subnormal, subnormal, normal), hn::Set(i32, 0x7BFF));
+  return hn::Or(rounded, hn::And(hn::ShiftRight<16>(sign), hn::Set(i32, 0x8000)));
+}
+
+/// What a vector of values becomes in each format.
+struct AsF32 {
+  using Value = float;
+  template <class Byte>
+  static HWY_INLINE void store(const Byte* codes, const Affine& affine, float* values) {
+    const F32 f32;
+    hn::StoreU(bounded(hn::Mul(steps_of(codes, affine), hn::Set(f32, affine.scale))), f32, values);
+  }
+};
+template <hn::Vec<I32> (*kNarrow)(VF)>
+struct AsNarrow {
+  using Value = std::uint16_t;
+  template <class Byte>
+  static HWY_INLINE void store(const Byte* codes, const Affine& affine, std::uint16_t* values) {
+    const hn::Rebind<std::uint16_t, F32> u16;
+    hn::StoreU(hn::DemoteTo(u16, kNarrow(product_to_odd(steps_of(codes, affine), affine))), u16, values);
+  }
+};
+
+template <class As, class Byte>
+HWY_INLINE void dequantize_all(const Byte* codes, std::size_t n, const Affine& affine, void* to) {
+  using Value = typename As::Value;
+  auto* const values = static_cast<Value*>(to);
   const std::size_t lanes = hn::Lanes(F32());
   std::size_t i = 0;
   for (; n - i >= 4 * lanes; i += 4 * lanes) {
-    dequantize_vector(codes + i, affine, values + i);
-    dequantize_vector(codes + i + lanes, affine, values + i + lanes);
-    dequantize_vector(codes + i + 2 * lanes, affine, values + i + 2 * lanes);
-    dequantize_vector(codes + i + 3 * lanes, affine, values + i + 3 * lanes);
+    As::store(codes + i, affine, values + i);
+    As::store(codes + i + lanes, affine, values + i + lanes);
+    As::store(codes + i + 2 * lanes, affine, values + i + 2 * lanes);
+    As::store(codes + i + 3 * lanes, affine, values + i + 3 * lanes);
   }
-  for (; n - i >= lanes; i += lanes) dequantize_vector(codes + i, affine, values + i);
+  for (; n - i >= lanes; i += lanes) As::store(codes + i, affine, values + i);
   if (i < n) {
     HWY_ALIGN Byte rest[hn::MaxLanes(F32())] = {};
-    HWY_ALIGN float rest_values[hn::MaxLanes(F32())];
+    HWY_ALIGN Value rest_values[hn::MaxLanes(F32())];
     std::memcpy(rest, codes + i, n - i);
-    dequantize_vector(rest, affine, rest_values);
-    std::memcpy(values + i, rest_values, (n - i) * sizeof(float));
+    As::store(rest, affine, rest_values);
+    std::memcpy(values + i, rest_values, (n - i) * sizeof(Value));
   }
 }
 
-void dequantize(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine, float* values) {
+template <class As>
+HWY_INLINE void dequantize_as(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine,
+                              void* values) {
   if (is_signed) {
-    dequantize_all(reinterpret_cast<const std::int8_t*>(codes), n, affine, values);
+    dequantize_all<As>(reinterpret_cast<const std::int8_t*>(codes), n, affine, values);
   } else {
-    dequantize_all(codes, n, affine, values);
+    dequantize_all<As>(codes, n, affine, values);
+  }
+}
+
+void dequantize(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine, FloatFormat format,
+                void* values) {
+  switch (format) {
+    case FloatFormat::f32:
+      return dequantize_as<AsF32>(codes, is_signed, n, affine, values);
+    case FloatFormat::f16:
+      return dequantize_as<AsNarrow<to_f16>>(codes, is_signed, n, affine, values);
+    case FloatFormat::bf16:
+      return dequantize_as<AsNarrow<to_bf16>>(codes, is_signed, n, affine, values);
+  }
+}
+
+/// Exact. The exponent of f16 is moved by a multiplication, which takes subnormals along; infinities and NaN keep an
+/// exponent of all ones.
+HWY_INLINE void widen_vector(const std::uint16_t* from, bool is_f16, float* to) {
+  const F32 f32;
+  const I32 i32;
+  const hn::Rebind<std::uint16_t, F32> u16;
+  const auto half = hn::PromoteTo(i32, hn::LoadU(u16, from));
+  if (!is_f16) {
+    hn::StoreU(hn::BitCast(f32, hn::ShiftLeft<16>(half)), f32, to);
+    return;
+  }
+  const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(i32, 0x8000)));
+  const auto magnitude = hn::And(half, hn::Set(i32, 0x7FFF));
+  const auto shifted = hn::ShiftLeft<13>(magnitude);
+  const auto finite = hn::BitCast(i32, hn::Mul(hn::BitCast(f32, shifted), hn::Set(f32, 0x1p112f)));
+  const auto special = hn::Or(shifted, hn::Set(i32, 0x7F800000));
+  const auto is_special = hn::Gt(magnitude, hn::Set(i32, 0x7BFF));
+  hn::StoreU(hn::BitCast(f32, hn::Or(sign, hn::IfThenElse(is_special, special, finite))), f32, to);
+}
+
+void widen(const std::uint16_t* from, FloatFormat format, std::size_t n, float* to) {
+  const bool is_f16 = format == FloatFormat::f16;
+  const std::size_t lanes = hn::Lanes(F32());
+  std::size_t i = 0;
+  for (; n - i >= lanes; i += lanes) widen_vector(from + i, is_f16, to + i);
+  if (i < n) {
+    HWY_ALIGN std::uint16_t rest[hn::MaxLanes(F32())] = {};
+    HWY_ALIGN float rest_values[hn::MaxLanes(F32())];
+    std::memcpy(rest, from + i, (n - i) * sizeof(std::uint16_t));
+    widen_vector(rest, is_f16, rest_values);
+    std::memcpy(to + i, rest_values, (n - i) * sizeof(float));
   }
 }
 
@@ -342,6 +468,7 @@ namespace {
 HWY_EXPORT(extend_range);
 HWY_EXPORT(quantize);
 HWY_EXPORT(dequantize);
+HWY_EXPORT(widen);
 
 /// The name lives as long as the list, which is made once: `index` is the name's place in it.
 const char* lower_case_name(std::int64_t target, int index) {
@@ -370,7 +497,7 @@ KernelList make_kernel_list() {
     const std::size_t index = (HWY_TARGETS & (HWY_TARGETS - 1)) == 0 ? 0 : chosen.GetIndex();
     list.names[list.size] = name;
     list.kernels[list.size] = {name, HWY_DISPATCH_TABLE(extend_range)[index], HWY_DISPATCH_TABLE(quantize)[index],
-                               HWY_DISPATCH_TABLE(dequantize)[index]};
+                               HWY_DISPATCH_TABLE(dequantize)[index], HWY_DISPATCH_TABLE(widen)[index]};
     ++list.size;
   }
   return list;

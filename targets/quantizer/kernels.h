@@ -1,4 +1,4 @@
-// The three loops over elements that exist once per instruction set. Everything else in this folder is ordinary code.
+// The loops over elements that exist once per instruction set. Everything else in this folder is ordinary code.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 namespace quantizer {
 
 struct Counts;
+enum class FloatFormat : std::uint8_t;
 
 /// What one pass over elements learns about them. hi >= 0 >= lo, either may be -0; elements that are not finite only
 /// count.
@@ -27,7 +28,11 @@ struct Kernels {
   const char* isa;
   void (*extend_range)(const float* x, std::size_t n, Range& range);
   void (*quantize)(const float* x, std::size_t n, const Affine& affine, std::uint8_t* codes, Counts& counts);
-  void (*dequantize)(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine, float* values);
+  /// `values` are of `format`, rounded once.
+  void (*dequantize)(const std::uint8_t* codes, bool is_signed, std::size_t n, const Affine& affine, FloatFormat format,
+                     void* values);
+  /// f16 or bf16 patterns to f32, exactly.
+  void (*widen)(const std::uint16_t* from, FloatFormat format, std::size_t n, float* to);
 };
 
 /// Of the instruction sets that this build has and this machine runs, best first; computed once.

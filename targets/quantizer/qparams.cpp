@@ -20,18 +20,18 @@ struct Binary {
   Pattern infinity;
 };
 
-constexpr Binary binary_of(ScaleFormat format) {
+constexpr Binary binary_of(FloatFormat format) {
   switch (format) {
-    case ScaleFormat::f16:
+    case FloatFormat::f16:
       return {11, -24, 0x7C00};
-    case ScaleFormat::bf16:
+    case FloatFormat::bf16:
       return {8, -133, 0x7F80};
     default:
       return {24, -149, 0x7F800000};
   }
 }
 
-Exact decode(ScaleFormat format, Pattern pattern) {
+Exact decode(FloatFormat format, Pattern pattern) {
   const Binary binary = binary_of(format);
   const Pattern hidden = Pattern{1} << (binary.precision - 1);
   const Pattern field = pattern / hidden;
@@ -39,7 +39,7 @@ Exact decode(ScaleFormat format, Pattern pattern) {
   return {pattern % hidden + hidden, binary.min_exponent + static_cast<int>(field) - 1};
 }
 
-Exact magnitude(float x) { return decode(ScaleFormat::f32, std::bit_cast<Pattern>(x) & 0x7FFFFFFFu); }
+Exact magnitude(float x) { return decode(FloatFormat::f32, std::bit_cast<Pattern>(x) & 0x7FFFFFFFu); }
 
 /// Same value, the top bit of the mantissa at position 62. A zero gets an exponent below that of every other value of
 /// its format.
@@ -56,7 +56,7 @@ bool less(Exact a, Exact b) {
 }
 
 /// One rounding, half to even. The mantissa is normalized, or at least longer than any significand.
-Pattern round_to(ScaleFormat format, Exact v) {
+Pattern round_to(FloatFormat format, Exact v) {
   const Binary binary = binary_of(format);
   const int top = 63 - std::countl_zero(v.mantissa) + v.exponent;
   const int quantum = std::max(top - (binary.precision - 1), binary.min_exponent);
@@ -135,11 +135,11 @@ CodeRange code_range(const Spec& spec) {
   return {spec.narrow_range ? -qmax : -qmax - 1, qmax};
 }
 
-bool is_positive_finite(ScaleFormat format, Pattern scale) { return scale != 0 && scale < binary_of(format).infinity; }
+bool is_positive_finite(FloatFormat format, Pattern scale) { return scale != 0 && scale < binary_of(format).infinity; }
 
-float to_float(ScaleFormat format, Pattern scale) {
-  if (format == ScaleFormat::f32) return std::bit_cast<float>(scale);
-  return std::bit_cast<float>(round_to(ScaleFormat::f32, normalized(decode(format, scale))));
+float to_float(FloatFormat format, Pattern scale) {
+  if (format == FloatFormat::f32) return std::bit_cast<float>(scale);
+  return std::bit_cast<float>(round_to(FloatFormat::f32, normalized(decode(format, scale))));
 }
 
 QParams choose(const Spec& spec, float hi, float lo) {

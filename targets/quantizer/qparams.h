@@ -14,10 +14,10 @@ struct CodeRange {
 };
 CodeRange code_range(const Spec& spec);
 
-/// A scale in its stored form: the bit pattern of a positive finite value of a ScaleFormat.
+/// A scale in its stored form: the bit pattern of a positive finite value of a FloatFormat.
 using Pattern = std::uint32_t;
-bool is_positive_finite(ScaleFormat format, Pattern scale);
-float to_float(ScaleFormat format, Pattern scale);  ///< exact
+bool is_positive_finite(FloatFormat format, Pattern scale);
+float to_float(FloatFormat format, Pattern scale);  ///< exact
 
 struct QParams {
   Pattern scale;

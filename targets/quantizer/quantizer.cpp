@@ -94,7 +94,7 @@ Status check(const Spec& spec, const Layout& layout, Isa isa) {
 // ---------------------------------------------------------------------------------------------------- scales
 
 Pattern load_scale(const Spec& spec, const void* scales, std::size_t block) {
-  if (spec.scale_format == ScaleFormat::f32) {
+  if (spec.scale_format == FloatFormat::f32) {
     std::uint32_t pattern;
     std::memcpy(&pattern, static_cast<const char*>(scales) + block * sizeof pattern, sizeof pattern);
     return pattern;
@@ -105,7 +105,7 @@ Pattern load_scale(const Spec& spec, const void* scales, std::size_t block) {
 }
 
 void store_scale(const Spec& spec, void* scales, std::size_t block, Pattern scale) {
-  if (spec.scale_format == ScaleFormat::f32) {
+  if (spec.scale_format == FloatFormat::f32) {
     std::memcpy(static_cast<char*>(scales) + block * sizeof scale, &scale, sizeof scale);
     return;
   }
@@ -210,14 +210,53 @@ void for_each_panel(const Layout& layout, Visit visit) {
 
 // ---------------------------------------------------------------------------------------------------- panels
 
-void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
+/// Calls work(floats, i, n) for elements i .. i + n - 1 of `from`: all of them as they are if they are floats, else
+/// piece by piece as floats.
+template <class Work>
+void as_floats(const Kernels&, FloatFormat, const float* from, std::size_t n, Work work) {
+  work(from, std::size_t{0}, n);
+}
+template <class Work>
+void as_floats(const Kernels& kernels, FloatFormat format, const std::uint16_t* from, std::size_t n, Work work) {
+  constexpr std::size_t kMost = 1024;  // stays in the nearest cache
+  float floats[kMost];
+  for (std::size_t i = 0; i < n; i += kMost) {
+    const std::size_t size = std::min(kMost, n - i);
+    kernels.widen(from + i, format, size, floats);
+    work(floats, i, size);
+  }
+}
+
+/// Calls visit with x as what it is: floats or 16-bit patterns.
+template <class Visit>
+void with_type(FloatFormat format, const void* x, Visit visit) {
+  if (format == FloatFormat::f32) {
+    visit(static_cast<const float*>(x));
+  } else {
+    visit(static_cast<const std::uint16_t*>(x));
+  }
+}
+template <class Visit>
+void with_type(FloatFormat format, void* values, Visit visit) {
+  if (format == FloatFormat::f32) {
+    visit(static_cast<float*>(values));
+  } else {
+    visit(static_cast<std::uint16_t*>(values));
+  }
+}
+
+template <class Element>
+void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const Element* x, std::size_t first,
                   std::size_t count, void* scales, std::int32_t* zero_points, Counts* counts) {
-  float buffer[kPanel * kPiece];
+  Element buffer[kPanel * kPiece];
   Range ranges[kPanel];
   std::fill_n(ranges, count, Range{});  // not all: a panel is mostly one block, which may be short
   for_each_piece(layout, first, count, [&](const Piece& piece) {
-    const float* const elements = piece.gather(x, buffer);
-    for (std::size_t i = 0; i < count; ++i) kernels.extend_range(elements + i * kPiece, piece.size(), ranges[i]);
+    const Element* const elements = piece.gather(x, buffer);
+    for (std::size_t i = 0; i < count; ++i) {
+      as_floats(kernels, spec.input_format, elements + i * kPiece, piece.size(),
+                [&](const float* floats, std::size_t, std::size_t n) { kernels.extend_range(floats, n, ranges[i]); });
+    }
   });
   for (std::size_t i = 0; i < count; ++i) {
     const QParams chosen = choose(spec, ranges[i].hi, ranges[i].lo);
@@ -228,11 +267,11 @@ void choose_panel(const Spec& spec, const Layout& layout, const Kernels& kernels
     counts->inf += ranges[i].inf;
     if (!chosen.saturates) continue;
     for_each_piece(layout, first + i, 1, [&](const Piece& piece) {
-      const float* const elements = piece.gather(x, buffer);
-      counts->saturated +=
-          static_cast<std::size_t>(std::count_if(elements, elements + piece.size(), [&](const float& element) {
-            return out_of_reach(spec, chosen, element);
-          }));
+      as_floats(kernels, spec.input_format, piece.gather(x, buffer), piece.size(),
+                [&](const float* floats, std::size_t, std::size_t n) {
+                  counts->saturated += static_cast<std::size_t>(std::count_if(
+                      floats, floats + n, [&](const float& element) { return out_of_reach(spec, chosen, element); }));
+                });
     });
   }
 }
@@ -246,37 +285,43 @@ void load_affine(const Spec& spec, std::size_t first, std::size_t count, const v
   }
 }
 
-void quantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const float* x, std::size_t first,
+template <class Element>
+void quantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const Element* x, std::size_t first,
                     std::size_t count, const void* scales, const std::int32_t* zero_points, void* codes,
                     Counts& counts) {
-  float buffer[kPanel * kPiece];
+  Element buffer[kPanel * kPiece];
   std::uint8_t code_buffer[kPanel * kPiece];
   Affine affine[kPanel];
   load_affine(spec, first, count, scales, zero_points, affine);
   auto* const bytes = static_cast<std::uint8_t*>(codes);
   for_each_piece(layout, first, count, [&](const Piece& piece) {
-    const float* const from = piece.gather(x, buffer);
+    const Element* const from = piece.gather(x, buffer);
     std::uint8_t* const to = piece.place(bytes, code_buffer);
     for (std::size_t i = 0; i < count; ++i) {
-      kernels.quantize(from + i * kPiece, piece.size(), affine[i], to + i * kPiece, counts);
+      as_floats(kernels, spec.input_format, from + i * kPiece, piece.size(),
+                [&](const float* floats, std::size_t start, std::size_t n) {
+                  kernels.quantize(floats, n, affine[i], to + i * kPiece + start, counts);
+                });
     }
     piece.scatter(code_buffer, bytes);
   });
 }
 
+template <class Value>
 void dequantize_panel(const Spec& spec, const Layout& layout, const Kernels& kernels, const void* codes,
                       std::size_t first, std::size_t count, const void* scales, const std::int32_t* zero_points,
-                      float* values) {
-  float buffer[kPanel * kPiece];
+                      Value* values) {
+  Value buffer[kPanel * kPiece];
   std::uint8_t code_buffer[kPanel * kPiece];
   Affine affine[kPanel];
   load_affine(spec, first, count, scales, zero_points, affine);
   const auto* const bytes = static_cast<const std::uint8_t*>(codes);
   for_each_piece(layout, first, count, [&](const Piece& piece) {
     const std::uint8_t* const from = piece.gather(bytes, code_buffer);
-    float* const to = piece.place(values, buffer);
+    Value* const to = piece.place(values, buffer);
     for (std::size_t i = 0; i < count; ++i) {
-      kernels.dequantize(from + i * kPiece, spec.is_signed, piece.size(), affine[i], to + i * kPiece);
+      kernels.dequantize(from + i * kPiece, spec.is_signed, piece.size(), affine[i], spec.output_format,
+                         to + i * kPiece);
     }
     piece.scatter(buffer, values);
   });
@@ -338,53 +383,61 @@ const char* const* isas() { return kernel_list().names; }
 
 const char* const* compiled_isas() { return kernel_list().compiled; }
 
-Status choose_qparams(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+Status choose_qparams(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                       Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (counts != nullptr) *counts = {};
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
-  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    choose_panel(spec, layout, kernels, x, first, count, scales, zero_points, counts);
+  with_type(spec.input_format, x, [&](const auto* elements) {
+    for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+      choose_panel(spec, layout, kernels, elements, first, count, scales, zero_points, counts);
+    });
   });
   return Status::ok;
 }
 
-Status quantize(const Spec& spec, const Layout& layout, const float* x, const void* scales,
+Status quantize(const Spec& spec, const Layout& layout, const void* x, const void* scales,
                 const std::int32_t* zero_points, void* codes, Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
   Counts found;
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
-  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    quantize_panel(spec, layout, kernels, x, first, count, scales, zero_points, codes, found);
+  with_type(spec.input_format, x, [&](const auto* elements) {
+    for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+      quantize_panel(spec, layout, kernels, elements, first, count, scales, zero_points, codes, found);
+    });
   });
   if (counts != nullptr) *counts = found;
   return Status::ok;
 }
 
 Status dequantize(const Spec& spec, const Layout& layout, const void* codes, const void* scales,
-                  const std::int32_t* zero_points, float* values, Isa isa) {
+                  const std::int32_t* zero_points, void* values, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
-  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    dequantize_panel(spec, layout, kernels, codes, first, count, scales, zero_points, values);
+  with_type(spec.output_format, values, [&](auto* typed) {
+    for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+      dequantize_panel(spec, layout, kernels, codes, first, count, scales, zero_points, typed);
+    });
   });
   return Status::ok;
 }
 
-Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+Status quantize_dynamic(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                         void* codes, Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
   Counts found;
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
-  for_each_panel(layout, [&](std::size_t first, std::size_t count) {
-    choose_panel(spec, layout, kernels, x, first, count, scales, zero_points, nullptr);
-    quantize_panel(spec, layout, kernels, x, first, count, scales, zero_points, codes, found);
+  with_type(spec.input_format, x, [&](const auto* elements) {
+    for_each_panel(layout, [&](std::size_t first, std::size_t count) {
+      choose_panel(spec, layout, kernels, elements, first, count, scales, zero_points, nullptr);
+      quantize_panel(spec, layout, kernels, elements, first, count, scales, zero_points, codes, found);
+    });
   });
   if (counts != nullptr) *counts = found;
   return Status::ok;

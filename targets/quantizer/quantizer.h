@@ -1,5 +1,5 @@
-// An exact SIMD quantizer: affine quantization of f32 tensors to 2..8-bit integer codes, correctly rounded in every
-// lane on every instruction set. Stands alone: needs only Google Highway and the standard library.
+// An exact SIMD quantizer: affine quantization of f32, f16 and bf16 tensors to 2..8-bit integer codes, correctly
+// rounded in every lane on every instruction set. Stands alone: needs only Google Highway and the standard library.
 //
 // What it computes, per block of elements that share one scale and zero point (R_S: one round-half-to-even to the scale
 // format; rne: round half to even to an integer; all quotients and products exact before that one rounding):
@@ -9,7 +9,7 @@
 //               larger value of S if hi or lo would lie more than scale/2 outside what the codes reach
 //   zero point  symmetric: 0; asymmetric: clamp(rne(qmin - lo/scale), qmin, qmax)
 //   code        clamp(rne(x/scale) + zero_point, qmin, qmax); +inf -> qmax, -inf -> qmin, NaN -> zero_point
-//   value       (code - zero_point) * scale, one rounding to f32, at most the largest finite f32 in magnitude
+//   value       (code - zero_point) * scale, one rounding to the output format O, at most O's largest finite value
 //
 // No call allocates, locks, throws or keeps state; all are thread-safe. Each call runs in the default floating-point
 // environment (round to nearest, subnormals kept) whatever the caller's is, and gives the caller's back unchanged.
@@ -21,7 +21,8 @@
 
 namespace quantizer {
 
-enum class ScaleFormat : std::uint8_t { f32, f16, bf16 };
+/// Of elements, scales and values; f16 and bf16 travel as 16-bit patterns.
+enum class FloatFormat : std::uint8_t { f32, f16, bf16 };
 
 /// Which codes there are and how the scale is stored.
 struct Spec {
@@ -29,7 +30,9 @@ struct Spec {
   int bits = 8;               ///< 2..8; one code per byte
   bool is_signed = true;      ///< int8_t codes, else uint8_t; symmetric needs signed codes
   bool narrow_range = false;  ///< qmin = -qmax; needs signed codes
-  ScaleFormat scale_format = ScaleFormat::f32;
+  FloatFormat scale_format = FloatFormat::f32;
+  FloatFormat input_format = FloatFormat::f32;   ///< of x
+  FloatFormat output_format = FloatFormat::f32;  ///< of values
 };
 
 /// How a contiguous row-major tensor is cut into blocks.
@@ -78,22 +81,23 @@ struct Isa {
   int index = 0;
 };
 
-/// scales: block_count(layout) values of spec.scale_format (float or 16-bit patterns). zero_points: as many int32.
-/// Where a call takes `counts` it may be null. choose_qparams counts NaN and infinities, and as saturated the finite
-/// elements that the chosen qparams put out of reach (only where the range is too large for the scale format).
-Status choose_qparams(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+/// x: element_count(layout) values of spec.input_format. scales: block_count(layout) values of spec.scale_format (float
+/// or 16-bit patterns). zero_points: as many int32. Where a call takes `counts` it may be null. choose_qparams counts
+/// NaN and infinities, and as saturated the finite elements that the chosen qparams put out of reach (only where the
+/// range is too large for the scale format).
+Status choose_qparams(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                       Counts* counts = nullptr, Isa isa = {});
 
 /// codes: element_count(layout) bytes, int8_t or uint8_t as spec.is_signed says.
-Status quantize(const Spec& spec, const Layout& layout, const float* x, const void* scales,
+Status quantize(const Spec& spec, const Layout& layout, const void* x, const void* scales,
                 const std::int32_t* zero_points, void* codes, Counts* counts = nullptr, Isa isa = {});
 
-/// Any byte is taken as a code, also one outside qmin..qmax.
+/// values: element_count(layout) of spec.output_format. Any byte is taken as a code, also one outside qmin..qmax.
 Status dequantize(const Spec& spec, const Layout& layout, const void* codes, const void* scales,
-                  const std::int32_t* zero_points, float* values, Isa isa = {});
+                  const std::int32_t* zero_points, void* values, Isa isa = {});
 
 /// choose_qparams and quantize block by block, so that each block is read from memory once.
-Status quantize_dynamic(const Spec& spec, const Layout& layout, const float* x, void* scales, std::int32_t* zero_points,
+Status quantize_dynamic(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                         void* codes, Counts* counts = nullptr, Isa isa = {});
 
 }  // namespace quantizer

@@ -124,12 +124,12 @@ struct Wide {
   }
 };
 
-std::uint32_t infinity_of(ScaleFormat format) {
-  return format == ScaleFormat::f32 ? 0x7F800000 : format == ScaleFormat::f16 ? 0x7C00 : 0x7F80;
+std::uint32_t infinity_of(FloatFormat format) {
+  return format == FloatFormat::f32 ? 0x7F800000 : format == FloatFormat::f16 ? 0x7C00 : 0x7F80;
 }
-float scale_value(ScaleFormat format, std::uint32_t pattern) {
-  if (format == ScaleFormat::f32) return from_bits(pattern);
-  if (format == ScaleFormat::bf16) return from_bits(pattern << 16);
+float scale_value(FloatFormat format, std::uint32_t pattern) {
+  if (format == FloatFormat::f32) return from_bits(pattern);
+  if (format == FloatFormat::bf16) return from_bits(pattern << 16);
   const int field = static_cast<int>(pattern >> 10), fraction = static_cast<int>(pattern & 0x3FF);
   return field == 0 ? std::ldexp(static_cast<float>(fraction), -24)
                     : std::ldexp(static_cast<float>(1024 + fraction), field - 25);
@@ -169,8 +169,8 @@ Chosen reference_qparams(const Spec& spec, float hi, float lo) {
   }
   Chosen chosen = {};
   if (numerator.compare(Wide{}) == 0) {
-    chosen.scale = spec.scale_format == ScaleFormat::f32   ? 0x3F800000
-                   : spec.scale_format == ScaleFormat::f16 ? 0x3C00
+    chosen.scale = spec.scale_format == FloatFormat::f32   ? 0x3F800000
+                   : spec.scale_format == FloatFormat::f16 ? 0x3C00
                                                            : 0x3F80;
   } else {
     // The least pattern whose upper neighbour is not nearer: 2 * numerator <= divisor * (value + next value).
@@ -211,7 +211,7 @@ class Random {
 std::vector<Spec> all_specs() {
   std::vector<Spec> specs;
   for (int bits = 2; bits <= 8; ++bits) {
-    for (ScaleFormat format : {ScaleFormat::f32, ScaleFormat::f16, ScaleFormat::bf16}) {
+    for (FloatFormat format : {FloatFormat::f32, FloatFormat::f16, FloatFormat::bf16}) {
       specs.push_back({true, bits, true, false, format});
       specs.push_back({true, bits, true, true, format});
       specs.push_back({false, bits, true, false, format});
@@ -234,7 +234,7 @@ int code_at(const Spec& spec, const std::vector<std::uint8_t>& codes, std::size_
 
 std::uint32_t pattern_at(const Spec& spec, const std::vector<std::uint8_t>& scales, std::size_t i) {
   std::uint32_t pattern = 0;  // little-endian, as every machine these tests run on
-  const std::size_t width = spec.scale_format == ScaleFormat::f32 ? 4 : 2;
+  const std::size_t width = spec.scale_format == FloatFormat::f32 ? 4 : 2;
   std::memcpy(&pattern, scales.data() + i * width, width);
   return pattern;
 }
@@ -280,7 +280,7 @@ void check_tensor(const Spec& spec, const Layout& layout, const std::vector<floa
     lo[block_of[i]] = std::min(lo[block_of[i]], x[i]);
   }
 
-  const std::size_t width = spec.scale_format == ScaleFormat::f32 ? 4 : 2;
+  const std::size_t width = spec.scale_format == FloatFormat::f32 ? 4 : 2;
   std::vector<std::uint8_t> scales(blocks * width), dynamic_scales(blocks * width);
   std::vector<std::int32_t> zero_points(blocks), dynamic_zero_points(blocks);
   std::vector<std::uint8_t> codes(n, 0xAA), dynamic_codes(n, 0x55);
@@ -397,7 +397,7 @@ TEST_P(OnIsa, BreakpointsOfManyScales) {
   Random random(1);
   for (const float scale : hard_scales(random, 400)) {
     for (const Spec& spec : all_specs()) {
-      if (spec.scale_format != ScaleFormat::f32 || (spec.bits != 8 && random() % 4 != 0)) continue;
+      if (spec.scale_format != FloatFormat::f32 || (spec.bits != 8 && random() % 4 != 0)) continue;
       const Codes codes = codes_of(spec);
       const int between = codes.qmin + static_cast<int>(random() % static_cast<unsigned>(codes.qmax - codes.qmin + 1));
       for (const int zero_point : {between, random() % 2 != 0 ? codes.qmin : codes.qmax}) {
@@ -410,7 +410,7 @@ TEST_P(OnIsa, BreakpointsOfManyScales) {
 
 TEST_P(OnIsa, EveryZeroPointOfEveryWidth) {
   for (const Spec& spec : all_specs()) {
-    if (spec.scale_format != ScaleFormat::f32) continue;
+    if (spec.scale_format != FloatFormat::f32) continue;
     const Codes codes = codes_of(spec);
     for (int zero_point = codes.qmin; zero_point <= codes.qmax; ++zero_point) {
       for (const float scale : {0.1f, 1.0f}) {
@@ -465,8 +465,8 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
       }
     }
     // Steps half way between two scales of the format, or off that by as little as the other end of the range can add.
-    const int digits = spec.scale_format == ScaleFormat::f32 ? 12 : spec.scale_format == ScaleFormat::f16 ? 11 : 8;
-    const int exponent = spec.scale_format == ScaleFormat::f32 ? -150 : -20;  // f32: among the subnormal scales
+    const int digits = spec.scale_format == FloatFormat::f32 ? 12 : spec.scale_format == FloatFormat::f16 ? 11 : 8;
+    const int exponent = spec.scale_format == FloatFormat::f32 ? -150 : -20;  // f32: among the subnormal scales
     const Codes range_of_codes = codes_of(spec);
     for (int i = 0; i < 300; ++i) {
       const auto steps =
@@ -497,7 +497,7 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
       reference_code(x[2 * b + 1], scale, chosen.zero_point, codes_of(spec), expected);
     }
     ASSERT_EQ(counts, expected) << show(spec);
-    ASSERT_TRUE(spec.scale_format == ScaleFormat::f16 || expected.saturated == 0) << show(spec);
+    ASSERT_TRUE(spec.scale_format == FloatFormat::f16 || expected.saturated == 0) << show(spec);
   }
 }
 
@@ -620,13 +620,13 @@ TEST_P(OnIsa, GuardPages) {
   }
   for (const Layout& layout : layouts) {
     for (const bool at_start : {false, true}) {
-      for (const ScaleFormat format : {ScaleFormat::f32, ScaleFormat::f16}) {
+      for (const FloatFormat format : {FloatFormat::f32, FloatFormat::f16}) {
         Spec spec;
         spec.symmetric = false;
         spec.scale_format = format;
         const std::size_t n = element_count(layout), blocks = block_count(layout);
         const Guarded x(n * 4, at_start), codes(n, at_start), values(n * 4, at_start),
-            zero_points(blocks * 4, at_start), scales(blocks * (format == ScaleFormat::f32 ? 4 : 2), at_start);
+            zero_points(blocks * 4, at_start), scales(blocks * (format == FloatFormat::f32 ? 4 : 2), at_start);
         for (std::size_t i = 0; i < n; ++i) x.as<float>()[i] = any_float(random);
         ASSERT_EQ(quantize_dynamic(spec, layout, x.as<float>(), scales.as<void>(), zero_points.as<std::int32_t>(),
                                    codes.as<void>(), nullptr, isa()),
@@ -666,13 +666,140 @@ TEST_P(OnIsa, DequantizesEveryByte) {
   }
 }
 
+// ---------------------------------------------------------------------------------------------------- narrow formats
+
+struct Narrow {
+  FloatFormat format;
+  int precision, min_exponent;
+  double largest;
+};
+constexpr Narrow kNarrow[] = {{FloatFormat::f16, 11, -14, 65504}, {FloatFormat::bf16, 8, -126, 0x1.FEp127}};
+
+/// By the meaning of the fields.
+float reference_wide(const Narrow& narrow, std::uint16_t pattern) {
+  const int fraction_bits = narrow.precision - 1;
+  const int field = (pattern & 0x7FFF) >> fraction_bits;
+  const int fraction = pattern & ((1 << fraction_bits) - 1);
+  const float sign = (pattern & 0x8000) != 0 ? -1.0f : 1.0f;
+  if (field == 0x7FFF >> fraction_bits) return fraction != 0 ? kNan : sign * kInf;
+  const int significand = field == 0 ? fraction : fraction + (1 << fraction_bits);
+  return sign *
+         std::ldexp(static_cast<float>(significand), std::max(field, 1) - 1 + narrow.min_exponent - fraction_bits);
+}
+
+/// One rounding, half to even, of a double; the largest finite value in place of infinity.
+std::uint16_t reference_narrow(const Narrow& narrow, double value) {
+  const int fraction_bits = narrow.precision - 1;
+  const double magnitude = std::fabs(value);
+  const int exponent = std::max(magnitude == 0 ? narrow.min_exponent : std::ilogb(magnitude), narrow.min_exponent);
+  const double unit = std::ldexp(1.0, exponent - fraction_bits);
+  const double rounded = std::min(std::nearbyint(magnitude / unit) * unit, narrow.largest);
+  const int top = std::max(rounded == 0 ? narrow.min_exponent : std::ilogb(rounded), narrow.min_exponent);
+  // A subnormal lacks the leading one, which would count as one more in the exponent field.
+  const auto significand = static_cast<int>(std::ldexp(rounded, fraction_bits - top));
+  const int pattern = ((top - narrow.min_exponent) << fraction_bits) + significand;
+  return static_cast<std::uint16_t>(pattern | (std::signbit(value) ? 0x8000 : 0));
+}
+
+TEST(Quantizer, NarrowReferencesAreInverse) {
+  for (const Narrow& narrow : kNarrow) {
+    for (unsigned pattern = 0; pattern < 0x10000; ++pattern) {
+      const float wide = reference_wide(narrow, static_cast<std::uint16_t>(pattern));
+      if (!std::isfinite(wide)) continue;
+      ASSERT_EQ(reference_narrow(narrow, wide), pattern);
+    }
+  }
+}
+
+TEST_P(OnIsa, NarrowInputIsTheFloatThatItIs) {
+  for (const Narrow& narrow : kNarrow) {
+    std::vector<std::uint16_t> x(0x10000);
+    // Every pattern once, neighbours far apart.
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint16_t>(i * 40503);
+    std::vector<float> wide;
+    for (const std::uint16_t pattern : x) wide.push_back(reference_wide(narrow, pattern));
+    for (const Layout& layout : {per_tensor(x.size()), per_channel(64, 16, 64), per_channel(512, 128, 1),
+                                 per_block(16, 4096, 33), per_block(64, 1024, 1024)}) {
+      Spec spec;
+      spec.symmetric = false;
+      Spec narrow_spec = spec;
+      narrow_spec.input_format = narrow.format;
+      const std::size_t blocks = block_count(layout);
+      std::vector<float> scales(blocks), narrow_scales(blocks);
+      std::vector<std::int32_t> zero_points(blocks), narrow_zero_points(blocks);
+      std::vector<std::uint8_t> codes(x.size()), narrow_codes(x.size());
+      Counts counts, narrow_counts;
+      ASSERT_EQ(choose_qparams(spec, layout, wide.data(), scales.data(), zero_points.data(), &counts, isa()),
+                Status::ok);
+      ASSERT_EQ(choose_qparams(narrow_spec, layout, x.data(), narrow_scales.data(), narrow_zero_points.data(),
+                               &narrow_counts, isa()),
+                Status::ok);
+      ASSERT_EQ(scales, narrow_scales);
+      ASSERT_EQ(zero_points, narrow_zero_points);
+      ASSERT_EQ(counts, narrow_counts);
+      ASSERT_EQ(quantize(spec, layout, wide.data(), scales.data(), zero_points.data(), codes.data(), &counts, isa()),
+                Status::ok);
+      ASSERT_EQ(quantize(narrow_spec, layout, x.data(), scales.data(), zero_points.data(), narrow_codes.data(),
+                         &narrow_counts, isa()),
+                Status::ok);
+      ASSERT_EQ(codes, narrow_codes);
+      ASSERT_EQ(counts, narrow_counts);
+      std::fill(narrow_codes.begin(), narrow_codes.end(), std::uint8_t{0x55});
+      ASSERT_EQ(quantize_dynamic(narrow_spec, layout, x.data(), narrow_scales.data(), narrow_zero_points.data(),
+                                 narrow_codes.data(), &narrow_counts, isa()),
+                Status::ok);
+      ASSERT_EQ(codes, narrow_codes);
+      ASSERT_EQ(counts, narrow_counts);
+    }
+  }
+}
+
+// Every exponent and every upper half of a significand, with lower bits that make ties and with lower bits that break
+// them; every difference of code and zero point.
+TEST_P(OnIsa, NarrowOutputIsRoundedOnce) {
+  Random random(22);
+  std::vector<std::uint8_t> codes(256);
+  for (std::size_t i = 0; i < 256; ++i) codes[i] = static_cast<std::uint8_t>(i);
+  for (const Narrow& narrow : kNarrow) {
+    Spec spec;
+    spec.symmetric = false;
+    spec.is_signed = false;
+    spec.output_format = narrow.format;
+    for (std::uint32_t upper = 0; upper < 0x7F80; ++upper) {
+      std::uint32_t bits = upper << 16;
+      if (upper % 2 != 0) bits |= random() & 0xFFFF;
+      if (upper % 8 == 1) bits &= ~0xFFFu;
+      if (bits == 0) bits = 1;
+      const float scale = from_bits(bits);
+      const std::int32_t zero_point = upper % 3 == 0 ? 0 : upper % 3 == 1 ? 255 : static_cast<int>(random() % 256);
+      std::vector<std::uint16_t> values(256);
+      ASSERT_EQ(dequantize(spec, per_tensor(256), codes.data(), &scale, &zero_point, values.data(), isa()), Status::ok);
+      for (int code = 0; code < 256; ++code) {
+        const double exact = static_cast<double>(code - zero_point) * static_cast<double>(scale) + 0.0;
+        ASSERT_EQ(values[static_cast<std::size_t>(code)], reference_narrow(narrow, exact))
+            << "format " << static_cast<int>(narrow.format) << " scale " << std::hexfloat << scale << " steps "
+            << code - zero_point;
+      }
+    }
+  }
+}
+
+TEST(Quantizer, WhatRunsWasCompiled) {
+  for (const char* const* isa = isas(); *isa != nullptr; ++isa) {
+    bool compiled = false;
+    for (const char* const* other = compiled_isas(); *other != nullptr; ++other)
+      compiled = compiled || std::strcmp(*isa, *other) == 0;
+    EXPECT_TRUE(compiled) << *isa;
+  }
+}
+
 TEST_P(OnIsa, CallersEnvironmentNeitherMattersNorChanges) {
   Random random(9);
   std::vector<float> x(500);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 2 != 0 ? any_float(random) : from_bits(random() % 3000);
   const std::vector<float> subnormal(x.size(), 1234 * kMin);
   for (const std::vector<float>& input : {x, subnormal}) {
-    for (const ScaleFormat format : {ScaleFormat::f32, ScaleFormat::bf16}) {
+    for (const FloatFormat format : {FloatFormat::f32, FloatFormat::bf16}) {
       Spec spec;
       spec.symmetric = false;
       spec.scale_format = format;
@@ -746,14 +873,14 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
   }
   for (const std::uint16_t bad : std::initializer_list<std::uint16_t>{0x0000, 0x8000, 0x7C00, 0x7E00, 0xFC00, 0xBC00}) {
     const std::array<std::uint16_t, 2> scales = {0x3C00, bad};
-    expect(Status::bad_scale, Spec{true, 8, true, false, ScaleFormat::f16}, layout, scales.data(), {0, 0});
+    expect(Status::bad_scale, Spec{true, 8, true, false, FloatFormat::f16}, layout, scales.data(), {0, 0});
   }
   for (const std::uint16_t bad : std::initializer_list<std::uint16_t>{0x0000, 0x8000, 0x7F80, 0x7FC0, 0xFF80, 0xBF80}) {
     const std::array<std::uint16_t, 2> scales = {0x3F80, bad};
-    expect(Status::bad_scale, Spec{true, 8, true, false, ScaleFormat::bf16}, layout, scales.data(), {0, 0});
+    expect(Status::bad_scale, Spec{true, 8, true, false, FloatFormat::bf16}, layout, scales.data(), {0, 0});
   }
   for (const Spec& spec : all_specs()) {
-    if (spec.scale_format != ScaleFormat::f32) continue;
+    if (spec.scale_format != FloatFormat::f32) continue;
     const Codes range = codes_of(spec);
     expect(Status::bad_zero_point, spec, layout, good.data(), {range.qmin, range.qmax + 1});
     expect(Status::bad_zero_point, spec, layout, good.data(), {range.qmax, range.qmin - 1});
