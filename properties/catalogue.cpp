@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include "properties/ask.h"
@@ -546,11 +547,33 @@ Verdict scale_equivariant(const Target& target, const Case& c, const Oracle& ora
 
 // ------------------------------------------------------------------------------------------- sameness
 
+// Codes written over their own input: right, or refused. Not through ask(), whose buffers lie apart.
+std::optional<Verdict> quantize_in_place(const Target& target, const Case& whole, const Reply& expected) {
+  const Request request{whole.scheme, whole.options, whole.format, whole.shape};
+  const std::size_t width = byte_width(whole.format), n = whole.x.size();
+  PlainMemory memory;
+  std::byte* const x = memory.allocate(n * width, width);
+  for (std::size_t i = 0; i < n; ++i) std::memcpy(x + i * width, &whole.x[i], width);
+  const QParams q = whole.given.front();
+  const KeepFloatEnvironment keep;
+  Counts counts;
+  if (target.quantize(request, x, &q.scale, &q.zero_point, x, &counts) != Status::ok) return std::nullopt;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto byte = static_cast<std::uint8_t>(x[i]);
+    const int code = whole.options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<int>(byte);
+    if (code == expected.codes[i]) continue;
+    return fail("in_place", fmt::format("code {}, or a refusal", expected.codes[i]),
+                fmt::format("code {} when the codes take the place of x", code), i);
+  }
+  return std::nullopt;
+}
+
 // The same elements at other addresses, fewer of them, and in reverse.
 Verdict quantize_anywhere(const Target& target, const Case& c, QParams q) {
   const Case whole = quantize_case(c, q, c.x);
   const Reply expected = ask(target, whole);
   if (auto verdict = no_answer(expected)) return *verdict;
+  if (auto verdict = quantize_in_place(target, whole, expected)) return *verdict;
   for (const std::size_t shift : {1u, 3u, 7u}) {
     PlainMemory memory(std::byte{0x5a}, shift);
     if (auto verdict = difference(c, expected, ask(target, whole, Path::separate, memory), "shifted")) return *verdict;

@@ -30,6 +30,7 @@ struct Request {
 ///   zero_points  one int32 per block
 ///   codes        one byte per element: int8 if options.is_signed, else uint8
 ///   values       element_count(shape) patterns of options.output_format
+/// Buffers lie apart; asked all the same to write codes over their own input, a quantizer does it right or fails.
 /// Every operation is optional: an empty function means that the target does not expose it. `counts` may be null; a
 /// target that does not count sets `counts_special` to false.
 struct Target {

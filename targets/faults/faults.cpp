@@ -564,6 +564,27 @@ Target drops_last_lane() {
   return t;
 }
 
+// From the last element to the first, which is as good a way as any, unless the codes take the place of the input.
+Target runs_backwards() {
+  Target t = base();
+  t.counts_special = false;
+  t.quantize = [](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points, void* codes,
+                  Counts*) {
+    const DefaultEnvironment environment;
+    const std::vector<Block> blocks = cut(r.shape, r.options);
+    for (std::size_t b = blocks.size(); b-- > 0;) {
+      const auto scale = static_cast<float>(to_double(r.options.scale_format, load_scale(r.options, scales, b)));
+      for (std::size_t i = blocks[b].size(); i-- > 0;) {
+        const std::size_t where = blocks[b].at(i);
+        const int code = exact_code({at(x, r.format, where), scale, zero_points[b], code_range(r.options)});
+        static_cast<std::uint8_t*>(codes)[where] = static_cast<std::uint8_t>(code);
+      }
+    }
+    return Status::ok;
+  };
+  return t;
+}
+
 // A kernel that has no tail loop refuses what is no multiple of its vector, although the scheme has an answer.
 Target refuses_odd_lengths() {
   Target t = base();
@@ -652,6 +673,7 @@ constexpr std::array kFaults = {
           value_fault<subtracts_after_scaling>},
     Fault{"rounds_value_twice", "public bugs: f32 on the way to half precision", "legal_values", rounds_value_twice},
     Fault{"drops_last_lane", "public bugs: SIMD tail", "deterministic", drops_last_lane},
+    Fault{"runs_backwards", "public bugs: in-place use", "position_independent", runs_backwards},
     Fault{"refuses_odd_lengths", "public bugs: sizes that are no multiple of a vector", "position_independent",
           refuses_odd_lengths},
     Fault{"writes_whole_vectors", "public bugs: tail write", "in_bounds", writes_whole_vectors},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 
 #include "kernels.h"
@@ -88,6 +89,36 @@ Status check(const Spec& spec, const Layout& layout, Isa isa) {
   if (!spec.is_signed && (spec.symmetric || spec.narrow_range)) return Status::bad_spec;
   if (!is_layout(layout)) return Status::bad_layout;
   if (isa.index < 0 || isa.index >= kernel_list().size) return Status::bad_isa;
+  return Status::ok;
+}
+
+/// Memory of one argument.
+struct Extent {
+  const void* start;
+  std::size_t size;
+};
+
+std::size_t width_of(FloatFormat format) { return format == FloatFormat::f32 ? sizeof(float) : sizeof(std::uint16_t); }
+
+Extent floats(FloatFormat format, const void* start, std::size_t n) { return {start, n * width_of(format)}; }
+Extent bytes(const void* start, std::size_t n) { return {start, n}; }
+Extent integers(const std::int32_t* start, std::size_t n) { return {start, n * sizeof *start}; }
+
+bool share_memory(const Extent& a, const Extent& b) {
+  const auto a_start = reinterpret_cast<std::uintptr_t>(a.start), b_start = reinterpret_cast<std::uintptr_t>(b.start);
+  return a.size != 0 && b.size != 0 && a_start < b_start + b.size && b_start < a_start + a.size;
+}
+
+/// Inputs may share memory with each other.
+Status check_apart(std::initializer_list<Extent> inputs, std::initializer_list<Extent> outputs) {
+  for (const Extent* output = outputs.begin(); output != outputs.end(); ++output) {
+    for (const Extent& input : inputs) {
+      if (share_memory(*output, input)) return Status::bad_overlap;
+    }
+    for (const Extent* other = outputs.begin(); other != output; ++other) {
+      if (share_memory(*output, *other)) return Status::bad_overlap;
+    }
+  }
   return Status::ok;
 }
 
@@ -375,6 +406,8 @@ const char* message(Status status) {
       return "a zero point is no code";
     case Status::bad_isa:
       return "no such instruction set";
+    case Status::bad_overlap:
+      return "an output shares memory with an input or another output";
   }
   return "unknown status";
 }
@@ -386,6 +419,12 @@ const char* const* compiled_isas() { return kernel_list().compiled; }
 Status choose_qparams(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                       Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  const std::size_t n = element_count(layout), blocks = block_count(layout);
+  if (const Status status = check_apart({floats(spec.input_format, x, n)},
+                                        {floats(spec.scale_format, scales, blocks), integers(zero_points, blocks)});
+      status != Status::ok) {
+    return status;
+  }
   if (counts != nullptr) *counts = {};
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
@@ -400,6 +439,13 @@ Status choose_qparams(const Spec& spec, const Layout& layout, const void* x, voi
 Status quantize(const Spec& spec, const Layout& layout, const void* x, const void* scales,
                 const std::int32_t* zero_points, void* codes, Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  const std::size_t n = element_count(layout), blocks = block_count(layout);
+  if (const Status status = check_apart(
+          {floats(spec.input_format, x, n), floats(spec.scale_format, scales, blocks), integers(zero_points, blocks)},
+          {bytes(codes, n)});
+      status != Status::ok) {
+    return status;
+  }
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
   Counts found;
   const Kernels& kernels = kernel_list().kernels[isa.index];
@@ -416,6 +462,13 @@ Status quantize(const Spec& spec, const Layout& layout, const void* x, const voi
 Status dequantize(const Spec& spec, const Layout& layout, const void* codes, const void* scales,
                   const std::int32_t* zero_points, void* values, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  const std::size_t n = element_count(layout), blocks = block_count(layout);
+  if (const Status status =
+          check_apart({bytes(codes, n), floats(spec.scale_format, scales, blocks), integers(zero_points, blocks)},
+                      {floats(spec.output_format, values, n)});
+      status != Status::ok) {
+    return status;
+  }
   if (const Status status = check_qparams(spec, layout, scales, zero_points); status != Status::ok) return status;
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;
@@ -430,6 +483,13 @@ Status dequantize(const Spec& spec, const Layout& layout, const void* codes, con
 Status quantize_dynamic(const Spec& spec, const Layout& layout, const void* x, void* scales, std::int32_t* zero_points,
                         void* codes, Counts* counts, Isa isa) {
   if (const Status status = check(spec, layout, isa); status != Status::ok) return status;
+  const std::size_t n = element_count(layout), blocks = block_count(layout);
+  if (const Status status =
+          check_apart({floats(spec.input_format, x, n)},
+                      {floats(spec.scale_format, scales, blocks), integers(zero_points, blocks), bytes(codes, n)});
+      status != Status::ok) {
+    return status;
+  }
   Counts found;
   const Kernels& kernels = kernel_list().kernels[isa.index];
   const DefaultEnvironment environment;

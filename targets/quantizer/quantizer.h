@@ -13,7 +13,7 @@
 //
 // No call allocates, locks, throws or keeps state; all are thread-safe. Each call runs in the default floating-point
 // environment (round to nearest, subnormals kept) whatever the caller's is, and gives the caller's back unchanged.
-// Inputs and outputs must not overlap.
+// Outputs that overlap inputs or each other are refused.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +65,8 @@ enum class Status : std::uint8_t {
   bad_layout,      ///< block of 0 elements, or sizes whose product overflows
   bad_scale,       ///< a given scale is not positive and finite; nothing was written
   bad_zero_point,  ///< a given zero point is no code; nothing was written
-  bad_isa          ///< not among isas()
+  bad_isa,         ///< not among isas()
+  bad_overlap      ///< an output shares memory with an input or with another output; nothing was written
 };
 const char* message(Status status);
 

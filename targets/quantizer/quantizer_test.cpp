@@ -903,6 +903,50 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
   }
 }
 
+// Every pair of an output with another argument, sharing one byte at either end or lying on top of each other.
+TEST_P(OnIsa, RefusesToWriteOverItsArguments) {
+  constexpr std::size_t kN = 40;
+  alignas(64) std::array<std::byte, 1024> memory;
+  const auto call = [&](std::size_t x, std::size_t scales, std::size_t zero_points, std::size_t out, int which) {
+    memory.fill(std::byte{0});
+    const float one = 1.0f;
+    const auto float_at = [&](std::size_t at) { return reinterpret_cast<float*>(memory.data() + at); };
+    const auto integer_at = [&](std::size_t at) { return reinterpret_cast<std::int32_t*>(memory.data() + at); };
+    std::memcpy(memory.data() + scales, &one, sizeof one);
+    const auto before = memory;
+    Status status = Status::ok;
+    const Layout layout = per_tensor(kN);
+    if (which == 0) {
+      status = quantize(Spec{}, layout, float_at(x), float_at(scales), integer_at(zero_points), memory.data() + out,
+                        nullptr, isa());
+    } else if (which == 1) {
+      status = dequantize(Spec{}, layout, memory.data() + x, float_at(scales), integer_at(zero_points), float_at(out),
+                          isa());
+    } else {
+      status = quantize_dynamic(Spec{}, layout, float_at(x), float_at(scales), integer_at(zero_points),
+                                memory.data() + out, nullptr, isa());
+    }
+    EXPECT_TRUE(status == Status::ok || memory == before) << "written, though refused";
+    return status;
+  };
+  // x or codes take 160 bytes from 0 on, the scale 4 at 256, the zero point 4 at 260.
+  for (const int which : {0, 1, 2}) {
+    const std::size_t in = which == 1 ? kN : 4 * kN, out = which == 1 ? 4 * kN : kN;
+    const std::size_t last_free = 256 - out;
+    EXPECT_EQ(call(0, 256, 260, in, which), Status::ok) << "just past the input";
+    EXPECT_EQ(call(0, 256, 260, last_free, which), Status::ok) << "just before the scale";
+    EXPECT_EQ(call(0, 256, 260, 264, which), Status::ok) << "just past the zero point";
+    EXPECT_EQ(call(0, 256, 260, 0, which), Status::bad_overlap);
+    EXPECT_EQ(call(0, 256, 260, in - 4, which), Status::bad_overlap);
+    EXPECT_EQ(call(0, 256, 260, last_free + 4, which), Status::bad_overlap);
+    EXPECT_EQ(call(0, 256, 260, 260, which), Status::bad_overlap);
+    EXPECT_EQ(call(300, 256, 260, 300 + in / 2 / 4 * 4, which), Status::bad_overlap);
+  }
+  EXPECT_EQ(call(0, 256, 256, 512, 2), Status::bad_overlap) << "scale and zero point are both outputs";
+  EXPECT_EQ(call(256, 256, 300, 512, 2), Status::bad_overlap) << "the scale over the input";
+  EXPECT_EQ(call(0, 256, 300, 512, 0), Status::ok);
+}
+
 TEST(Quantizer, IsaListAndBadIsa) {
   int count = 0;
   while (isas()[count] != nullptr) ++count;
