@@ -306,6 +306,17 @@ void truncates_zero_point(const BlockView& v, Bits& scale, std::int32_t& zero_po
 void zero_point_past_the_end(const BlockView& v, Bits&, std::int32_t& zero_point) {
   if (!v.symmetric && zero_point == v.codes.qmax) ++zero_point;
 }
+void poisoned_by_nan(const BlockView& v, Bits& scale, std::int32_t&) {
+  for (std::size_t i = 0; i < v.block.size(); ++i) {
+    if (std::isnan(at(v.x, v.format, v.block.at(i)))) scale = quiet_nan(v.options.scale_format);
+  }
+}
+// The upper half of the f32 pattern, as a cast by shift has it. A scale that is too small clips both ends.
+void truncated_scale(const BlockView& v, Bits& scale, std::int32_t&) {
+  if (v.options.scale_format != Format::bf16 || !guarded(Format::bf16, scale)) return;
+  const auto step = static_cast<float>(plain_step(v));
+  if (std::isfinite(step) && step > 0) scale = std::bit_cast<std::uint32_t>(step) >> 16;
+}
 void negative_scale(const BlockView& v, Bits& scale, std::int32_t&) {
   if (-v.lo > v.hi) scale |= sign_bit(v.options.scale_format);
 }
@@ -349,6 +360,32 @@ int wraps(const ElementView& e) {
   const double wrapped = std::fmod(k, span);  // exact, however large k
   return e.codes.qmin + static_cast<int>(wrapped < 0 ? wrapped + span : wrapped);
 }
+// 1/scale is infinite for the smallest scales, and 0 times that is NaN.
+int reciprocal_overflows(const ElementView& e) {
+  return e.x == 0 && std::isinf(1.0f / e.scale) ? e.codes.qmin : exact_code(e);
+}
+// What the conversion instruction answers where an integer cannot hold the quotient: the least integer.
+int indefinite_integer(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  return double{e.x} / double{e.scale} >= 0x1p31 ? e.codes.qmin : exact_code(e);
+}
+int clamps_too_early(const ElementView& e) {
+  if (std::isnan(e.x)) return e.zero_point;
+  return clamped(clamped(std::nearbyint(double{e.x} / double{e.scale}), e.codes) + double(e.zero_point), e.codes);
+}
+// Under an odd zero point, another code than the one whose distance from it is even.
+int tie_to_even_code(const ElementView& e) {
+  if (!std::isfinite(e.x) || e.zero_point % 2 == 0) return exact_code(e);
+  const double quotient = double{e.x} / double{e.scale}, down = std::floor(quotient);
+  if (quotient - down != 0.5) return exact_code(e);
+  return clamped(down + (std::nearbyint(quotient) == down ? 1 : 0) + e.zero_point, e.codes);
+}
+int forgets_narrow_range(const ElementView& e) {
+  const bool narrow = e.codes.qmin == -e.codes.qmax;
+  ElementView wide = e;
+  if (narrow) --wide.codes.qmin;
+  return exact_code(wide);
+}
 int infinity_to_qmin(const ElementView& e) { return std::isinf(e.x) ? e.codes.qmin : exact_code(e); }
 int magnitude_only(const ElementView& e) {
   ElementView positive = e;
@@ -371,6 +408,13 @@ float exact_value(int code, int zero_point, float scale) {
   const float value = static_cast<float>(code - zero_point) * scale;
   return std::clamp(value, -std::numeric_limits<float>::max(), std::numeric_limits<float>::max());
 }
+float sign_extension_lost(int code, int zero_point, float scale) {
+  return exact_value(code < 0 ? code + 256 : code, zero_point, scale);
+}
+float flushed_value(int code, int zero_point, float scale) {
+  const float value = exact_value(code, zero_point, scale);
+  return std::fpclassify(value) == FP_SUBNORMAL ? 0 : value;
+}
 float overflowing_value(int code, int zero_point, float scale) { return static_cast<float>(code - zero_point) * scale; }
 float low_plus_steps(int code, int zero_point, float scale) {
   return static_cast<float>(code) * scale + static_cast<float>(-zero_point) * scale * (1 + 0x1p-23f);
@@ -381,12 +425,16 @@ float subtracts_after_scaling(int code, int zero_point, float scale) {
                     std::numeric_limits<float>::max());
 }
 
-// The product is rounded to f32, and that to the output format.
-Target rounds_value_twice() {
+// Values of half precision pass through f32, and `Narrowed` makes of them what is stored.
+using Narrowed = Bits (*)(Format, float magnitude);
+
+template <Narrowed NarrowedOf>
+Target narrowing_fault() {
   Target t = base();
   t.dequantize = [right = t.dequantize](const Request& r, const void* codes, const void* scales,
                                         const std::int32_t* zero_points, void* values) {
     const Format o = r.options.output_format;
+    if (o == Format::f32) return right(r, codes, scales, zero_points, values);
     Options options = r.options;
     options.output_format = Format::f32;
     std::vector<float> wide(element_count(r.shape));
@@ -394,7 +442,7 @@ Target rounds_value_twice() {
     if (status != Status::ok) return status;
     const DefaultEnvironment environment;
     for (std::size_t i = 0; i < wide.size(); ++i) {
-      Bits bits = std::min(plain_scale(o, std::fabs(wide[i])), largest_finite(o));
+      Bits bits = NarrowedOf(o, std::fabs(wide[i]));
       if (std::signbit(wide[i])) bits |= sign_bit(o);
       std::memcpy(static_cast<std::byte*>(values) + i * byte_width(o), &bits, byte_width(o));
     }
@@ -402,6 +450,8 @@ Target rounds_value_twice() {
   };
   return t;
 }
+Bits rounded_twice(Format f, float magnitude) { return std::min(plain_scale(f, magnitude), largest_finite(f)); }
+Bits overflowing(Format f, float magnitude) { return plain_scale(f, magnitude); }
 
 // ------------------------------------------------------------------------------------------- codes and scales apart
 
@@ -471,6 +521,22 @@ Target reads_only_the_first_scale() {
     Options whole = r.options;
     whole.granularity = Granularity::per_tensor;
     return right({r.scheme, whole, r.format, r.shape}, x, scales, zero_points, codes, counts);
+  };
+  return t;
+}
+
+// The last block of a tensor, which may be ragged, takes the scale of its neighbour.
+Target last_block_borrows_scale() {
+  Target t = base();
+  t.dequantize = nullptr;
+  t.quantize = [right = t.quantize](const Request& r, const void* x, const void* scales,
+                                    const std::int32_t* zero_points, void* codes, Counts* counts) {
+    const std::size_t blocks = cut(r.shape, r.options).size(), width = byte_width(r.options.scale_format);
+    if (blocks < 2) return right(r, x, scales, zero_points, codes, counts);
+    const auto* const stored = static_cast<const std::byte*>(scales);
+    std::vector<std::byte> borrowed(stored, stored + blocks * width);
+    std::copy_n(stored + (blocks - 2) * width, width, borrowed.end() - static_cast<std::ptrdiff_t>(width));
+    return right(r, x, borrowed.data(), zero_points, codes, counts);
   };
   return t;
 }
@@ -671,7 +737,27 @@ constexpr std::array kFaults = {
     Fault{"zero_is_no_fixed_point", "PyTorch fake quant: low + k * step", "zero_exact", value_fault<low_plus_steps>},
     Fault{"subtracts_after_scaling", "public bugs: two roundings on decode", "legal_values",
           value_fault<subtracts_after_scaling>},
-    Fault{"rounds_value_twice", "public bugs: f32 on the way to half precision", "legal_values", rounds_value_twice},
+    Fault{"rounds_value_twice", "public bugs: f32 on the way to half precision", "legal_values",
+          narrowing_fault<rounded_twice>},
+    Fault{"half_value_overflows", "public bugs: a cast to half precision that overflows", "nan_free",
+          narrowing_fault<overflowing>},
+    Fault{"sign_extension_lost", "public bugs: signed codes read as unsigned", "zero_exact",
+          value_fault<sign_extension_lost>},
+    Fault{"flushes_subnormal_values", "public bugs: FTZ on decode", "legal_values", value_fault<flushed_value>},
+    Fault{"nan_poisons_scale", "public bugs: a maximum that takes NaN along", "scale_positive_finite",
+          qparams_fault<poisoned_by_nan>},
+    Fault{"truncates_scale_to_bf16", "public bugs: f32 cast to bf16 by a shift", "legal_qparams",
+          qparams_fault<truncated_scale>},
+    Fault{"reciprocal_overflows", "torchao #1770: 1/scale is infinite", "zero_exact", code_fault<reciprocal_overflows>},
+    Fault{"indefinite_integer_on_overflow", "public bugs: cvtps2dq out of range", "saturates",
+          code_fault<indefinite_integer>},
+    Fault{"clamps_before_zero_point", "public bugs: operation order", "round_trip", code_fault<clamps_too_early>},
+    Fault{"tie_to_even_code", "public bugs: zero point added before rounding to even", "legal_codes",
+          code_fault<tie_to_even_code>},
+    Fault{"forgets_narrow_range", "public bugs: -128 in a format without it", "nan_free",
+          code_fault<forgets_narrow_range>},
+    Fault{"last_block_borrows_scale", "public bugs: ragged last block", "position_independent",
+          last_block_borrows_scale},
     Fault{"drops_last_lane", "public bugs: SIMD tail", "deterministic", drops_last_lane},
     Fault{"runs_backwards", "public bugs: in-place use", "position_independent", runs_backwards},
     Fault{"refuses_odd_lengths", "public bugs: sizes that are no multiple of a vector", "position_independent",
