@@ -1,7 +1,6 @@
 #include "properties/ask.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "properties/float_environment.h"
 
@@ -10,17 +9,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// Formats are little-endian in buffers, and so is every machine this suite is built for.
 void store(std::byte* to, Format format, const std::vector<Bits>& bits) {
-  const std::size_t width = byte_width(format);
-  for (std::size_t i = 0; i < bits.size(); ++i) std::memcpy(to + i * width, &bits[i], width);
-}
-
-Bits load(const std::byte* from, Format format, std::size_t i) {
-  Bits bits = 0;
-  const std::size_t width = byte_width(format);
-  std::memcpy(&bits, from + i * width, width);
-  return bits;
+  for (std::size_t i = 0; i < bits.size(); ++i) store_pattern(to, format, i, bits[i]);
 }
 
 // One question's buffers, all taken from the same Memory.
@@ -69,22 +59,19 @@ class Desk {
 
   std::vector<QParams> qparams() const {
     std::vector<QParams> result(blocks_);
-    for (std::size_t b = 0; b < blocks_; ++b) result[b] = {load(scales_, scale_format(), b), zero_points_[b]};
+    for (std::size_t b = 0; b < blocks_; ++b) result[b] = {load_pattern(scales_, scale_format(), b), zero_points_[b]};
     return result;
   }
 
   std::vector<std::int32_t> codes(std::size_t n) const {
     std::vector<std::int32_t> result(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto byte = static_cast<std::uint8_t>(codes_[i]);
-      result[i] = case_.options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<std::int32_t>(byte);
-    }
+    for (std::size_t i = 0; i < n; ++i) result[i] = load_code(codes_, case_.options, i);
     return result;
   }
 
   std::vector<Bits> values(std::size_t n) const {
     std::vector<Bits> result(n);
-    for (std::size_t i = 0; i < n; ++i) result[i] = load(values_, case_.options.output_format, i);
+    for (std::size_t i = 0; i < n; ++i) result[i] = load_pattern(values_, case_.options.output_format, i);
     return result;
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -346,6 +347,18 @@ CaseFile case_file_of(const Finding& finding) {
                      finding.verdict.legal, finding.verdict.got, finding.verdict.index};
   if (file.c.source.empty()) file.c.source = "found by Assay";
   return file;
+}
+
+std::string file_name_of(std::string_view signature) {
+  std::string name(signature);
+  for (char& c : name) {
+    if (c == '/') {
+      c = '.';
+    } else if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      c = '_';
+    }
+  }
+  return fmt::format("{}.json", name);
 }
 
 std::string case_json(const CaseFile& file) { return line_of(to_json(file)); }

@@ -44,6 +44,8 @@ ParseResult read_case_file(const std::filesystem::path& path);
 
 /// What a failure leaves behind: `assay replay` of it fails the same way, and so does any engine that reads it.
 CaseFile case_file_of(const Finding& finding);
+/// A file name for a signature: "quantizer_avx2.legal_codes.assay_symmetric.code.json".
+std::string file_name_of(std::string_view signature);
 
 /// One line of JSON, keys in a fixed order: parse_case(case_json(f)) == f.
 std::string case_json(const CaseFile& file);

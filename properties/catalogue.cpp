@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
 #include "properties/ask.h"
@@ -553,14 +552,13 @@ std::optional<Verdict> quantize_in_place(const Target& target, const Case& whole
   const std::size_t width = byte_width(whole.format), n = whole.x.size();
   PlainMemory memory;
   std::byte* const x = memory.allocate(n * width, width);
-  for (std::size_t i = 0; i < n; ++i) std::memcpy(x + i * width, &whole.x[i], width);
+  for (std::size_t i = 0; i < n; ++i) store_pattern(x, whole.format, i, whole.x[i]);
   const QParams q = whole.given.front();
   const KeepFloatEnvironment keep;
   Counts counts;
   if (target.quantize(request, x, &q.scale, &q.zero_point, x, &counts) != Status::ok) return std::nullopt;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto byte = static_cast<std::uint8_t>(x[i]);
-    const int code = whole.options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<int>(byte);
+    const int code = load_code(x, whole.options, i);
     if (code == expected.codes[i]) continue;
     return fail("in_place", fmt::format("code {}, or a refusal", expected.codes[i]),
                 fmt::format("code {} when the codes take the place of x", code), i);

@@ -3,31 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace assay {
 namespace {
 
-// Buffers are little-endian, and so is every machine this suite is built for.
 std::vector<Bits> read_patterns(const void* from, Format format, std::size_t n) {
   std::vector<Bits> patterns(n);
-  const std::size_t width = byte_width(format);
-  for (std::size_t i = 0; i < n; ++i) std::memcpy(&patterns[i], static_cast<const std::byte*>(from) + i * width, width);
+  for (std::size_t i = 0; i < n; ++i) patterns[i] = load_pattern(from, format, i);
   return patterns;
 }
 
 void write_patterns(void* to, Format format, const std::vector<Bits>& patterns) {
-  const std::size_t width = byte_width(format);
-  for (std::size_t i = 0; i < patterns.size(); ++i)
-    std::memcpy(static_cast<std::byte*>(to) + i * width, &patterns[i], width);
+  for (std::size_t i = 0; i < patterns.size(); ++i) store_pattern(to, format, i, patterns[i]);
 }
 
 std::vector<std::int32_t> read_codes(const void* from, const Options& options, std::size_t n) {
   std::vector<std::int32_t> codes(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint8_t byte = static_cast<const std::uint8_t*>(from)[i];
-    codes[i] = options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<std::int32_t>(byte);
-  }
+  for (std::size_t i = 0; i < n; ++i) codes[i] = load_code(from, options, i);
   return codes;
 }
 

@@ -2,7 +2,9 @@
 // it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -59,5 +61,20 @@ struct Target {
 
 /// Bytes of one element of a format in the buffers above.
 inline std::size_t byte_width(Format format) { return static_cast<std::size_t>(info(format).width) / 8; }
+
+/// The i-th pattern of such a buffer, and the i-th code. Every machine this suite is built for is little-endian, as the
+/// buffers are.
+inline Bits load_pattern(const void* from, Format format, std::size_t i) {
+  Bits bits = 0;
+  std::memcpy(&bits, static_cast<const std::byte*>(from) + i * byte_width(format), byte_width(format));
+  return bits;
+}
+inline void store_pattern(void* to, Format format, std::size_t i, Bits bits) {
+  std::memcpy(static_cast<std::byte*>(to) + i * byte_width(format), &bits, byte_width(format));
+}
+inline std::int32_t load_code(const void* from, const Options& options, std::size_t i) {
+  const std::uint8_t byte = static_cast<const std::uint8_t*>(from)[i];
+  return options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<std::int32_t>(byte);
+}
 
 }  // namespace assay

@@ -64,10 +64,6 @@ Request request_of(const Trial& trial, Format format) {
   return {trial.configuration.scheme, trial.options(), format, trial.tensor.shape};
 }
 
-int code_at(const Options& options, const std::uint8_t* codes, std::size_t i) {
-  return options.is_signed ? static_cast<std::int8_t>(codes[i]) : static_cast<int>(codes[i]);
-}
-
 std::vector<Bits> block_bits(const Tensor& tensor, const Block& block) {
   std::vector<Bits> bits(block.size());
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = bits_of(tensor.x[block.at(i)]);
@@ -134,9 +130,7 @@ struct Given {
   Counts counts;
 
   QParams qparams(const Options& options, std::size_t b) const {
-    Bits scale = 0;
-    std::memcpy(&scale, scales.data() + b * byte_width(options.scale_format), byte_width(options.scale_format));
-    return {scale, zero_points[b]};
+    return {load_pattern(scales.data(), options.scale_format, b), zero_points[b]};
   }
 };
 
@@ -214,8 +208,8 @@ void compare_block(const Trial& trial, const Given& given, std::size_t b, Wrong&
   ValuesOfCodes value_of(options, got);
   for (std::size_t i = 0; i < block.size() && usable; ++i) {
     const std::size_t at = block.at(i);
-    const int code = code_at(options, given.codes.data(), at);
-    const int right = got == legal ? code_at(options, trial.codes.data(), at)
+    const int code = load_code(given.codes.data(), options, at);
+    const int right = got == legal ? load_code(trial.codes.data(), options, at)
                                    : fast_oracle().quantize(options, kInput, got, bits_of(trial.tensor.x[at]));
     const bool bad_value =
         !given.values.empty() && !same_bits(kInput, bits_of(value_of(code)), bits_of(given.values[at]));
@@ -295,7 +289,7 @@ void measure_errors(const Trial& trial, const Given& given, InputEvidence& e) {
     std::size_t finite = 0;
     for (std::size_t i = 0; i < trial.blocks[b].size(); ++i) {
       const std::size_t at = trial.blocks[b].at(i);
-      const int code = code_at(options, given.codes.data(), at);
+      const int code = load_code(given.codes.data(), options, at);
       if (code >= range.qmin && code <= range.qmax) ++e.code_counts[static_cast<std::size_t>(code - range.qmin)];
       const float x = trial.tensor.x[at];
       if (!std::isfinite(x) || !scale_is_positive_finite(options, q.scale)) continue;
@@ -316,7 +310,7 @@ void measure_errors(const Trial& trial, const Given& given, InputEvidence& e) {
   const QParams q = given.qparams(options, *worst_of);
   const float x = trial.tensor.x[e.worst_element];
   e.worst_error_steps =
-      error_in_steps(options, kInput, q, bits_of(x), code_at(options, given.codes.data(), e.worst_element));
+      error_in_steps(options, kInput, q, bits_of(x), load_code(given.codes.data(), options, e.worst_element));
   e.worst_error = e.worst_error_steps * to_double(options.scale_format, q.scale);
 }
 

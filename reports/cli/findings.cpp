@@ -69,7 +69,7 @@ void Findings::add(const Property& property, const Target& target, const Case& c
   finding.verdict = verdict;
   if (!seen_.insert(signature(finding)).second) return;
   finding = minimized_finding(property, target, c, verdict);
-  finding.case_file = fmt::format("cases/{}", file_name_of(finding));
+  finding.case_file = fmt::format("cases/{}", file_name_of(signature(finding)));
   accept_if_known(finding);
   list_.push_back(std::move(finding));
 }
@@ -80,18 +80,6 @@ void Findings::accept_if_known(Finding& finding) const {
     finding.known = true;
     finding.known_reason = fmt::format("{} ({}, until {})", known.reason, known.link, known.expires);
   }
-}
-
-std::string file_name_of(const Finding& finding) {
-  std::string name = signature(finding);
-  for (char& c : name) {
-    if (c == '/') {
-      c = '.';
-    } else if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
-      c = '_';
-    }
-  }
-  return fmt::format("{}.json", name);
 }
 
 }  // namespace assay::cli

@@ -36,7 +36,4 @@ class Findings {
   std::vector<Finding> list_;
 };
 
-/// A file name for a signature: "quantizer_avx2.legal_codes.assay_symmetric.code.json".
-std::string file_name_of(const Finding& finding);
-
 }  // namespace assay::cli

@@ -27,9 +27,7 @@ struct BlockView {
 
 // The i-th element, which every format here holds exactly in a float.
 float at(const void* x, Format format, std::size_t i) {
-  Bits bits = 0;
-  std::memcpy(&bits, static_cast<const std::byte*>(x) + i * byte_width(format), byte_width(format));
-  return static_cast<float>(to_double(format, bits));
+  return static_cast<float>(to_double(format, load_pattern(x, format, i)));
 }
 
 BlockView view(const Request& r, const void* x, const Block& block) {
@@ -53,15 +51,10 @@ BlockView view(const Request& r, const void* x, const Block& block) {
           code_range(r.options)};
 }
 
-Bits load_scale(const Options& o, const void* scales, std::size_t b) {
-  Bits bits = 0;
-  std::memcpy(&bits, static_cast<const std::byte*>(scales) + b * byte_width(o.scale_format),
-              byte_width(o.scale_format));
-  return bits;
-}
+Bits load_scale(const Options& o, const void* scales, std::size_t b) { return load_pattern(scales, o.scale_format, b); }
 
 void store_scale(const Options& o, void* scales, std::size_t b, Bits bits) {
-  std::memcpy(static_cast<std::byte*>(scales) + b * byte_width(o.scale_format), &bits, byte_width(o.scale_format));
+  store_pattern(scales, o.scale_format, b, bits);
 }
 
 // The nearest scale pattern by search over its neighbours: plain rounding, without any of the guards.
@@ -188,9 +181,7 @@ Status dequantize_with(const Request& r, const void* codes, const void* scales, 
     const auto scale = static_cast<float>(to_double(r.options.scale_format, load_scale(r.options, scales, b)));
     for (std::size_t i = 0; i < blocks[b].size(); ++i) {
       const std::size_t where = blocks[b].at(i);
-      const std::uint8_t byte = static_cast<const std::uint8_t*>(codes)[where];
-      const int code = r.options.is_signed ? static_cast<std::int8_t>(byte) : static_cast<int>(byte);
-      const float value = ValueOf(code, zero_points[b], scale);
+      const float value = ValueOf(load_code(codes, r.options, where), zero_points[b], scale);
       std::memcpy(static_cast<std::byte*>(values) + where * sizeof value, &value, sizeof value);
     }
   }
@@ -444,7 +435,7 @@ Target narrowing_fault() {
     for (std::size_t i = 0; i < wide.size(); ++i) {
       Bits bits = NarrowedOf(o, std::fabs(wide[i]));
       if (std::signbit(wide[i])) bits |= sign_bit(o);
-      std::memcpy(static_cast<std::byte*>(values) + i * byte_width(o), &bits, byte_width(o));
+      store_pattern(values, o, i, bits);
     }
     return status;
   };

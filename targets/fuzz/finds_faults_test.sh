@@ -55,7 +55,7 @@ must_find() { # NAME FAULT
     fail "$name did not find $fault in $limit s: $(tail -n 1 "$work/$name/log")"
     return 0
   fi
-  cases=("$work/$name/findings/fault_${fault}_"*.json)
+  cases=("$work/$name/findings/fault_${fault}."*.json)
   if ! grep -q "^finding: fault:$fault/" "$work/$name/log" || [ ! -s "${cases[0]}" ]; then
     fail "$name stopped without a case that names $fault"
     tail -n 30 "$work/$name/log"

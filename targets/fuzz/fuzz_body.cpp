@@ -61,13 +61,6 @@ Target target_under_test() {
   std::_Exit(kMisuse);
 }
 
-std::string file_name_of(std::string signature) {
-  for (char& letter : signature) {
-    if (letter == '/' || letter == ':' || letter == '@') letter = '_';
-  }
-  return signature + ".json";
-}
-
 // Prints where the case went and how to see it again.
 void write_case(const CaseFile& file, const std::string& name) {
   const char* folder = std::getenv("ASSAY_FINDINGS_DIR");
