@@ -26,14 +26,28 @@ struct Context {
   std::vector<Breakpoint> breakpoints;  // none for dequantize
 };
 
-bool is_tie(const Real& quotient) { return quotient.is_finite() && abs(quotient - rne(quotient)) == kHalf; }
+bool is_whole_tie(const Real& quotient) { return quotient.is_finite() && abs(quotient - rne(quotient)) == kHalf; }
+
+// Of a quotient among the finite numbers of a code format.
+bool is_pattern_tie(Format f, const Real& quotient) {
+  if (!quotient.is_finite() || abs(quotient) >= Real(f, largest_finite(f))) return false;
+  const Bits near = rn(f, quotient);
+  const Real rounded(f, near);
+  if (rounded == quotient) return false;
+  const Real other(f, rounded < quotient ? next_up(f, near) : next_down(f, near));
+  return abs(quotient - rounded) == abs(other - quotient);
+}
+
+bool is_tie(const Options& options, const Real& quotient) {
+  return options.code_format ? is_pattern_tie(*options.code_format, quotient) : is_whole_tie(quotient);
+}
 
 // How `bits`, which is `exact` rounded to the format, stands to it.
 std::string rounding_words(Format format, const Real& exact, Bits bits) {
   const Real rounded(format, bits);
   if (rounded == exact) return fmt::format("exact in {}", name_of(format));
   const bool up = exact < rounded;
-  if (rounded.is_inf()) return fmt::format("overflows {}", name_of(format));
+  if (!rounded.is_finite()) return fmt::format("overflows {}", name_of(format));
   const Real other(format, up ? next_down(format, bits) : next_up(format, bits));
   if (abs(exact - rounded) == abs(other - exact)) {
     return fmt::format("a tie between two neighbours in {}: goes {}, to the even pattern", name_of(format),
@@ -61,14 +75,22 @@ std::string range_words(std::size_t finite, std::size_t all) {
   return fmt::format("{} of {} elements are finite; only these count", finite, all);
 }
 
-std::string step_formula(const SchemeInfo& scheme, CodeRange codes) {
+std::string step_formula(const SchemeInfo& scheme, const Options& options) {
+  const CodeRange codes = code_range(options);
+  if (options.code_format) {
+    const std::string_view tensor = scheme.two_levels ? "*t" : "";
+    return fmt::format("amax/(Fmax{}) with Fmax = {}, the largest {}", tensor,
+                       Real(*options.code_format, largest_finite(*options.code_format)).fraction(),
+                       name_of(*options.code_format));
+  }
   if (scheme.symmetric) return fmt::format("max(hi/qmax, lo/qmin) with qmin = {}, qmax = {}", codes.qmin, codes.qmax);
   return fmt::format("(hi - lo)/(qmax - qmin) with qmin = {}, qmax = {}", codes.qmin, codes.qmax);
 }
 
 // The scale before the check of reach: one rounding, kept positive and finite.
 Bits first_scale(Format s, const Real& step) {
-  return std::clamp(rn(s, step.is_zero() ? Real(1) : step), smallest_positive(s), largest_finite(s));
+  const Bits rounded = rn(s, step.is_zero() ? Real(1) : step);
+  return is_finite(s, rounded) ? std::max(rounded, smallest_positive(s)) : largest_finite(s);
 }
 
 Step scale_step(Format s, const Real& step, Bits first) {
@@ -78,7 +100,7 @@ Step scale_step(Format s, const Real& step, Bits first) {
     result.why = "the step is 0: the scale is 1";
   } else if (is_zero(s, plain)) {
     result.why = fmt::format("the step underflows {}: the smallest positive value takes its place", name_of(s));
-  } else if (is_inf(s, plain)) {
+  } else if (!is_finite(s, plain)) {
     result.why = fmt::format("the step overflows {}: the largest finite value takes its place", name_of(s));
   } else {
     result.why = rounding_words(s, step, plain);
@@ -86,13 +108,22 @@ Step scale_step(Format s, const Real& step, Bits first) {
   return result;
 }
 
+// How far the codes reach on one side, in scales, as it is written: "127 + 1/2".
+std::string reach_formula(const Options& options, bool low, int zero_point) {
+  const CodeRange codes = code_range(options);
+  if (options.code_format) {
+    const Reach reach = reach_of(options, Real(1), 0);
+    return fmt::format("{}, half the last gap beyond the last code", (low ? reach.low : reach.high).fraction());
+  }
+  return fmt::format("{} {} 1/2", (low ? codes.qmin : codes.qmax) - zero_point, low ? "-" : "+");
+}
+
 // Does an end of the range lie beyond the codes under the first scale?
-Step reach_step(std::string_view end, const Real& value, CodeRange codes, const Real& scale, int zero_point) {
-  const bool lost = out_of_reach(value, codes, scale, zero_point);
+Step reach_step(std::string_view end, const Real& value, const Options& options, const Real& scale, int zero_point) {
+  const bool lost = out_of_reach(value, options, scale, zero_point);
   const bool low = end == "lo";
-  const int last = (low ? codes.qmin : codes.qmax) - zero_point;
   return {fmt::format("reach {}", end),
-          fmt::format("{0}/s, to be {1} {2} {3} 1/2", end, low ? "at least" : "at most", last, low ? "-" : "+"),
+          fmt::format("{}/s, to be {} {}", end, low ? "at least" : "at most", reach_formula(options, low, zero_point)),
           (value / scale).fraction(),
           {},
           lost ? fmt::format("{} lies more than half a step beyond the last code", end) : "within reach"};
@@ -112,7 +143,38 @@ Step zero_point_step(const SchemeInfo& scheme, const Range& range, CodeRange cod
   if (scheme.symmetric) return {"zero point", "0", "0", "0", "symmetric: zero is code 0"};
   const Real exact = codes.qmin - range.lo / scale;
   return {"zero point", "clamp(rne(qmin - lo/s), qmin, qmax)", exact.fraction(), std::to_string(zero_point),
-          is_tie(exact) ? tie_words("qmin - lo/s", exact) : ""};
+          is_whole_tie(exact) ? tie_words("qmin - lo/s", exact) : ""};
+}
+
+std::string power_formula(const Options& options) {
+  const FormatInfo& f = info(*options.code_format);
+  switch (options.scale_rounding) {
+    case ScaleRounding::floor:
+      return fmt::format("2^(floor(log2 amax) - {})", f.max_exponent);
+    case ScaleRounding::ceil:
+      return fmt::format("2^(ceil(log2 amax) - {})", f.max_exponent);
+    case ScaleRounding::even:
+      return fmt::format("2^(floor(log2 A) - {}), A being amax rounded to {} bits", f.max_exponent, f.precision);
+    case ScaleRounding::rceil:
+      return "the least power of two that is at least the step";
+  }
+  return {};
+}
+
+Step power_step(const Options& options, const Range& range, Bits stored) {
+  const Format s = options.scale_format;
+  Step result{"stored scale", power_formula(options), Real(s, stored).fraction(), show(s, stored), {}};
+  const Real amax = greatest(range);
+  if (amax.is_zero()) {
+    result.why = "all zero: the scale is 1";
+  } else if (mx_exponent(amax, *options.code_format, options.scale_rounding) !=
+             static_cast<int>(stored) + info(s).min_exponent) {
+    result.why = "the exponent is clamped to those of e8m0";
+  } else if (out_of_reach(amax, options, Real(s, stored), 0)) {
+    result.why = fmt::format("{} leaves the greatest magnitude out of reach: it will saturate",
+                             to_string(options.scale_rounding));
+  }
+  return result;
 }
 
 std::vector<Step> choosing_steps(const Case& c, std::span<const Bits> x, QParams stored) {
@@ -121,53 +183,99 @@ std::vector<Step> choosing_steps(const Case& c, std::span<const Bits> x, QParams
   const Format s = c.options.scale_format;
   const CodeRange codes = code_range(c.options);
   const Range range = range_of(c.format, x);
-  const Real step = scheme->step(range, codes);
+  const Real tensor = stored.tensor_scale == 0 ? Real(1) : Real(Format::f32, stored.tensor_scale);
+  const Real step = scheme->step(range, c.options, tensor);
   const auto finite =
       static_cast<std::size_t>(std::count_if(x.begin(), x.end(), [&](Bits b) { return is_finite(c.format, b); }));
+  std::vector<Step> steps = {{"lo", "min(0, least element)", range.lo.fraction(), {}, range_words(finite, x.size())},
+                             {"hi", "max(0, greatest element)", range.hi.fraction(), {}, {}}};
+  const auto add = [&](Step next) { steps.push_back(std::move(next)); };
+  if (c.options.code_format) add({"amax", "max(hi, -lo)", greatest(range).fraction(), {}, {}});
+  if (stored.tensor_scale != 0) {
+    add({"tensor scale",
+         "t, from the amax of the whole tensor",
+         tensor.fraction(),
+         show(Format::f32, stored.tensor_scale),
+         {}});
+  }
+  add({"step", step_formula(scheme->info, c.options), step.fraction(), {}, "exact: nothing is rounded yet"});
+  if (s == Format::e8m0) {
+    add(power_step(c.options, range, stored.scale));
+    return steps;
+  }
   const Bits first = first_scale(s, step);
-  const Real scale(s, first);
+  const Real scale = Real(s, first) * tensor;
   const int zero_point = scheme->zero_point(range, codes, scale);
-  return {
-      {"lo", "min(0, least element)", range.lo.fraction(), {}, range_words(finite, x.size())},
-      {"hi", "max(0, greatest element)", range.hi.fraction(), {}, {}},
-      {"step", step_formula(scheme->info, codes), step.fraction(), {}, "exact: nothing is rounded yet"},
-      scale_step(s, step, first),
-      reach_step("lo", range.lo, codes, scale, zero_point),
-      reach_step("hi", range.hi, codes, scale, zero_point),
-      moved_step(s, first, step, stored.scale),
-      zero_point_step(scheme->info, range, codes, Real(s, stored.scale), stored.zero_point),
-  };
+  add(scale_step(s, step, first));
+  add(reach_step("lo", range.lo, c.options, scale, zero_point));
+  add(reach_step("hi", range.hi, c.options, scale, zero_point));
+  add(moved_step(s, first, step, stored.scale));
+  add(zero_point_step(scheme->info, range, codes, Real(s, stored.scale), stored.zero_point));
+  return steps;
 }
 
 std::vector<Step> given_steps(const Case& c, QParams q) {
   const Format s = c.options.scale_format;
   const std::string zero_point = std::to_string(q.zero_point);
-  return {{"scale", "given", Real(s, q.scale).fraction(), show(s, q.scale), {}},
-          {"zero point", "given", zero_point, {}, {}}};
+  std::vector<Step> steps = {{"scale", "given", Real(s, q.scale).fraction(), show(s, q.scale), {}},
+                             {"zero point", "given", zero_point, {}, {}}};
+  if (q.tensor_scale != 0) {
+    steps.push_back({"tensor scale",
+                     "given; s is the scale times it",
+                     Real(Format::f32, q.tensor_scale).fraction(),
+                     show(Format::f32, q.tensor_scale),
+                     {}});
+  }
+  return steps;
 }
 
 // ---------------------------------------------------------------------------------------------------- one element
 
+// The rounded quotient, as a number.
+Real rounded_quotient(const Context& k, const Real& quotient) {
+  if (!k.c.options.code_format) return rne(quotient);
+  return Real(*k.c.options.code_format, rn(*k.c.options.code_format, quotient));
+}
+
+// The sentence for a quotient in the middle between two codes; empty for others.
+std::string code_tie_words(const Context& k, const Real& quotient) {
+  if (!is_tie(k.c.options, quotient)) return {};
+  if (!k.c.options.code_format) return tie_words("x/s", quotient);
+  const Format f = *k.c.options.code_format;
+  return fmt::format("tie: x/s is exactly {}, halfway between two numbers of {}; it goes to {}, the even pattern",
+                     quotient.fraction(), name_of(f), show(f, rn(f, quotient)));
+}
+
 // The sentence for an element whose quotient fell beside no rule: the plain nearest code, or the last one.
 std::string nearest_words(const Context& k, const Real& quotient, int code) {
-  const Real wanted = rne(quotient) + k.q.zero_point;
-  if (wanted == Real(code)) return fmt::format("nearest: x/s rounds to {}", rne(quotient).fraction());
-  return fmt::format("x lies within half a step of the last code {}, which takes it", code);
+  if (k.c.options.code_format) {
+    const Real top(*k.c.options.code_format, static_cast<Bits>(k.codes.qmax));
+    if (abs(quotient) <= top) {
+      return fmt::format("nearest: x/s rounds to {}", rounded_quotient(k, quotient).fraction());
+    }
+  } else if (rne(quotient) + k.q.zero_point == Real(code)) {
+    return fmt::format("nearest: x/s rounds to {}", rne(quotient).fraction());
+  }
+  return fmt::format("x lies within half a step of the last {}, which takes it", show_code(k.c.options, code));
 }
 
 std::string code_words(const Context& k, Bits x, const Real& quotient, int code) {
   const Format f = k.c.format;
-  if (is_nan(f, x)) return "NaN has no place among the codes: it takes the zero point and is counted as nan";
+  if (is_nan(f, x)) {
+    return k.c.options.code_format ? "NaN takes the code of zero and is counted as nan"
+                                   : "NaN has no place among the codes: it takes the zero point and is counted as nan";
+  }
   if (is_inf(f, x)) {
     return fmt::format("infinite: it takes the {} code and is counted as inf",
                        is_negative(f, x) ? "lowest" : "highest");
   }
-  const std::string tie = is_tie(quotient) ? tie_words("x/s", quotient) : "";
-  if (out_of_reach(Real(f, x), k.codes, k.scale, k.q.zero_point)) {
-    return fmt::format("saturated: x lies more than half a step beyond the last code {}, which takes it{}{}", code,
-                       tie.empty() ? "" : "; ", tie);
+  const std::string tie = code_tie_words(k, quotient);
+  if (out_of_reach(Real(f, x), k.c.options, k.scale, k.q.zero_point)) {
+    return fmt::format("saturated: x lies more than half a step beyond the last {}, which takes it{}{}",
+                       show_code(k.c.options, code), tie.empty() ? "" : "; ", tie);
   }
   if (tie.empty()) return nearest_words(k, quotient, code);
+  if (k.c.options.code_format) return tie;
   const bool clamped = !(rne(quotient) + k.q.zero_point == Real(code));
   return clamped ? fmt::format("{}; there is no such code, so the last one, {}, takes it", tie, code) : tie;
 }
@@ -176,6 +284,16 @@ std::vector<Step> code_steps(const Context& k, Bits x, const Real& quotient, int
   const Real exact(k.c.format, x);
   Step x_step{"x", show(k.c.format, x), exact.fraction(), {}, {}};
   if (exact.is_nan()) return {x_step, {"code", "NaN takes the zero point", std::to_string(code), {}, {}}};
+  if (k.c.options.code_format) {
+    const Format f = *k.c.options.code_format;
+    return {x_step,
+            {"quotient", "x/s", quotient.fraction(), {}, {}},
+            {"code",
+             fmt::format("R_{}(x/s), at most Fmax", name_of(f)),
+             Real(f, static_cast<Bits>(code)).fraction(),
+             show(f, static_cast<Bits>(code)),
+             {}}};
+  }
   const std::string rounded = rne(quotient).fraction();
   return {x_step,
           {"quotient", "x/s, then rne", quotient.fraction(), rounded, {}},
@@ -189,16 +307,17 @@ std::vector<Step> code_steps(const Context& k, Bits x, const Real& quotient, int
 // Value of a code: the exact product, and what its one rounding did to it.
 Step value_step(const Context& k, int code, Bits value) {
   const Format o = k.c.options.output_format;
-  const Real exact = Real(code - k.q.zero_point) * k.scale;
+  const Real exact = exact_value_of(code, k.c.options, k.scale, k.q.zero_point);
   const Bits plain = rn(o, exact);
   std::string why = rounding_words(o, exact, plain);
   if (is_inf(o, plain)) why += ": the largest finite value takes its place";
-  return {"value", fmt::format("({} - {})*s, then R_{}", code, k.q.zero_point, name_of(o)), exact.fraction(),
-          show(o, value), std::move(why)};
+  const std::string steps = k.c.options.code_format ? Real(*k.c.options.code_format, static_cast<Bits>(code)).fraction()
+                                                    : fmt::format("({} - {})", code, k.q.zero_point);
+  return {"value", fmt::format("{}*s, then R_{}", steps, name_of(o)), exact.fraction(), show(o, value), std::move(why)};
 }
 
 void add_value(const Context& k, ElementExplanation& e) {
-  const Bits value = value_of(e.code, k.scale, k.q.zero_point, k.c.options.output_format);
+  const Bits value = value_of(e.code, k.c.options, k.scale, k.q.zero_point);
   e.steps.push_back(value_step(k, e.code, value));
   e.value = show(k.c.options.output_format, value);
 }
@@ -221,7 +340,7 @@ ElementExplanation explain_input(const Context& k, std::size_t index) {
   ElementExplanation e;
   e.index = index;
   e.x = show(k.c.format, x);
-  e.code = code_of(exact, k.codes, k.scale, k.q.zero_point);
+  e.code = code_of(exact, k.c.options, k.scale, k.q.zero_point);
   e.steps = code_steps(k, x, quotient, e.code);
   e.why = code_words(k, x, quotient, e.code);
   add_breakpoints(k, x, e);
@@ -243,15 +362,15 @@ ElementExplanation explain_code(const Context& k, std::size_t index) {
 // Smaller is more worth showing.
 int rank_of_input(const Context& k, const Range& range, Bits x) {
   const Real exact(k.c.format, x);
-  if (is_tie(exact / k.scale)) return 0;
+  if (is_tie(k.c.options, exact / k.scale)) return 0;
   if (!exact.is_finite()) return 2;
-  if (out_of_reach(exact, k.codes, k.scale, k.q.zero_point)) return 1;
+  if (out_of_reach(exact, k.c.options, k.scale, k.q.zero_point)) return 1;
   return exact == range.lo || exact == range.hi ? 3 : 4;
 }
 
 int rank_of_code(const Context& k, int code) {
   const Format o = k.c.options.output_format;
-  const Real exact = Real(code - k.q.zero_point) * k.scale;
+  const Real exact = exact_value_of(code, k.c.options, k.scale, k.q.zero_point);
   if (is_inf(o, rn(o, exact))) return 1;
   return code == k.codes.qmin || code == k.codes.qmax ? 3 : 4;
 }
@@ -280,19 +399,76 @@ std::vector<std::size_t> chosen_of(const Block& block, const std::vector<std::si
   return indices;
 }
 
+// ---------------------------------------------------------------------------------------------------- accumulators
+
+std::vector<Step> multiplier_steps(const Case& c, const Rescale& r) {
+  std::vector<Step> steps = {{"bias", "given", std::to_string(r.bias), {}, {}},
+                             {"zero point", "given", std::to_string(r.zero_point), {}, {}}};
+  if (r.scale != 0) {
+    steps.push_back({"multiplier", "given", Real(Format::f32, r.scale).fraction(), show(Format::f32, r.scale), {}});
+  } else if (c.scheme == "fixed_point.exact") {
+    const Real exact = Real::ratio(r.multiplier, 1) / Real::ratio(r.divisor, 1);
+    steps.push_back({"multiplier", fmt::format("{}/{}", r.multiplier, r.divisor), exact.fraction(), {}, {}});
+  } else {
+    steps.push_back({"multiplier",
+                     fmt::format("{}*2^({} - 31)", r.multiplier, r.shift),
+                     (Real::ratio(r.multiplier, 1) * power_of_two(r.shift - 31)).fraction(),
+                     {},
+                     {}});
+  }
+  return steps;
+}
+
+ElementExplanation explain_accumulator(const Case& c, const Rescale& r, std::size_t index) {
+  const Scheme& scheme = *find_scheme(c.scheme);
+  const Real v = biased(c.accumulators[index], r);
+  const std::string whole = scheme.rescaled(v, r).fraction();
+  const CodeRange codes = code_range(c.options);
+  ElementExplanation e;
+  e.index = index;
+  e.x = std::to_string(c.accumulators[index]);
+  e.code = requantized(scheme, c.options, r, c.accumulators[index]);
+  e.steps = {{"v", fmt::format("{} + {}, within 32 bits", e.x, r.bias), v.fraction(), {}, {}},
+             {"rescaled", std::string(scheme.info.rounding_points), whole, {}, {}},
+             {"code",
+              fmt::format("clamp({} + {}, {}, {})", whole, r.zero_point, codes.qmin, codes.qmax),
+              std::to_string(e.code),
+              {},
+              {}}};
+  e.why = e.code == codes.qmin || e.code == codes.qmax ? "an end of the codes" : "as rescaled";
+  return e;
+}
+
+BlockExplanation explain_rescaling(const Case& c, std::size_t number, const Block& block, std::size_t most,
+                                   const std::vector<std::size_t>& wanted) {
+  BlockExplanation result;
+  result.block = number;
+  result.steps = multiplier_steps(c, c.rescales[number]);
+  std::vector<std::size_t> indices = wanted;
+  for (std::size_t i = 0; wanted.empty() && i < std::min(most, block.size()); ++i) indices.push_back(block.at(i));
+  for (const std::size_t at : indices) result.elements.push_back(explain_accumulator(c, c.rescales[number], at));
+  return result;
+}
+
 BlockExplanation explain_block(const Case& c, std::size_t number, const Block& block, std::size_t most,
                                const std::vector<std::size_t>& wanted) {
+  if (c.op == Operation::requantize) return explain_rescaling(c, number, block, most, wanted);
   std::vector<Bits> x;
   if (c.op != Operation::dequantize) {
     for (std::size_t i = 0; i < block.size(); ++i) x.push_back(c.x[block.at(i)]);
   }
   BlockExplanation result;
   result.block = number;
-  result.qparams =
-      takes_qparams(c.op) ? c.given[number] : exact_oracle().choose_qparams(c.scheme, c.options, c.format, x);
-  result.steps = takes_qparams(c.op) ? given_steps(c, result.qparams) : choosing_steps(c, x, result.qparams);
+  if (takes_qparams(c.op)) {
+    result.qparams = c.given[number];
+    result.steps = given_steps(c, result.qparams);
+  } else {
+    const Bits tensor_scale = exact_oracle().choose_tensor_scale(c.scheme, c.format, c.x);
+    result.qparams = exact_oracle().choose_qparams(c.scheme, c.options, c.format, x, tensor_scale);
+    result.steps = choosing_steps(c, x, result.qparams);
+  }
   if (c.op == Operation::choose_qparams) return result;
-  Context k{c, code_range(c.options), result.qparams, Real(c.options.scale_format, result.qparams.scale), {}};
+  Context k{c, code_range(c.options), result.qparams, scale_of(c.options, result.qparams), {}};
   if (!x.empty()) k.breakpoints = breakpoints(c.options, c.format, result.qparams);
   const auto indices = wanted.empty() ? most_instructive(k, block, range_of(c.format, x), most) : wanted;
   for (const std::size_t at : indices) {
@@ -338,18 +514,21 @@ void add_step(std::string& text, std::size_t indent, const Step& step) {
   if (!step.why.empty()) add_wrapped(text, indent, "", step.why);
 }
 
-void add_breakpoint(std::string& text, Format format, std::string_view label, const std::optional<Breakpoint>& b) {
+void add_breakpoint(std::string& text, const Case& c, std::string_view label, const std::optional<Breakpoint>& b) {
   if (!b) return;
-  add_wrapped(text, 4, label, fmt::format("code {} from {}, threshold {}", b->code, show(format, b->x), b->threshold));
+  add_wrapped(
+      text, 4, label,
+      fmt::format("{} from {}, threshold {}", show_code(c.options, b->code), show(c.format, b->x), b->threshold));
 }
 
 void add_element(std::string& text, const Case& c, const ElementExplanation& e) {
-  text += e.x.empty() ? fmt::format("\n  element {}: code {}", e.index, e.code)
-                      : fmt::format("\n  element {}: {} -> code {}", e.index, e.x, e.code);
+  const std::string code = show_code(c.options, e.code);
+  text += e.x.empty() ? fmt::format("\n  element {}: {}", e.index, code)
+                      : fmt::format("\n  element {}: {} -> {}", e.index, e.x, code);
   text += e.value.empty() ? "\n" : fmt::format(" -> {}\n", e.value);
   for (const Step& step : e.steps) add_step(text, 4, step);
-  add_breakpoint(text, c.format, "change below", e.below);
-  add_breakpoint(text, c.format, "change above", e.above);
+  add_breakpoint(text, c, "change below", e.below);
+  add_breakpoint(text, c, "change above", e.above);
   if (c.op != Operation::dequantize) add_wrapped(text, 4, "why", e.why);
 }
 
@@ -365,7 +544,9 @@ void add_case(std::string& text, const Case& c) {
   add_wrapped(text, 0, "operation", to_string(c.op));
   add_wrapped(text, 0, "scheme", c.scheme);
   add_wrapped(text, 0, "options", options);
-  const std::string_view of = c.op == Operation::dequantize ? "codes" : name_of(c.format);
+  const std::string_view of = c.op == Operation::dequantize   ? "codes"
+                              : c.op == Operation::requantize ? "int32 accumulators"
+                                                              : name_of(c.format);
   add_wrapped(text, 0, "input", fmt::format("{}, shape {}", of, shape_text(c.shape)));
   if (!c.why.empty()) add_wrapped(text, 0, "case", c.why);
   if (!c.source.empty()) add_wrapped(text, 0, "source", c.source);

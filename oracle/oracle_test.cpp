@@ -37,8 +37,8 @@ Options four_bits() { return {.bits = 4}; }
 
 // The one answer that all oracles give.
 QParams chosen(std::string_view scheme, const Options& o, const std::vector<Bits>& x, Format format = kF32) {
-  const QParams q = exact_oracle().choose_qparams(scheme, o, format, x);
-  for (const Oracle* oracle : oracles()) EXPECT_EQ(oracle->choose_qparams(scheme, o, format, x), q) << oracle->name;
+  const QParams q = exact_oracle().choose_qparams(scheme, o, format, x, 0);
+  for (const Oracle* oracle : oracles()) EXPECT_EQ(oracle->choose_qparams(scheme, o, format, x, 0), q) << oracle->name;
   return q;
 }
 
@@ -55,7 +55,7 @@ Bits value(const Options& o, QParams q, int code) {
 }
 
 bool too_large(std::string_view scheme, const Options& o, const std::vector<Bits>& x) {
-  return range_too_large(scheme, o, kF32, x);
+  return range_too_large(scheme, o, kF32, x, 0);
 }
 
 bool saturated(const Options& o, QParams q, Bits x, Format format = kF32) {
@@ -211,7 +211,8 @@ TEST(Scale, OverflowsToTheLargestF16) {
   EXPECT_FALSE(too_large(kSymmetric, o, floats({8319008})));
   // One more: the step is above 65504 but rounds to it, and half a step of slack still reaches the range.
   EXPECT_EQ(chosen(kSymmetric, o, floats({8319009})), (QParams{0x7bff, 0}));
-  EXPECT_TRUE(too_large(kSymmetric, o, floats({8319009})));
+  EXPECT_FALSE(too_large(kSymmetric, o, floats({8319009})));
+  EXPECT_TRUE(too_large(kSymmetric, o, {next_up(kF32, f32(8351760))}));
   EXPECT_FALSE(saturated(o, {0x7bff, 0}, f32(8319009)));
   // 127.5 * 65504 = 8351760 is the end of the reach.
   EXPECT_FALSE(saturated(o, {0x7bff, 0}, f32(8351760)));
@@ -466,16 +467,17 @@ TEST(ErrorInSteps, IsRelativeToTheScale) {
   EXPECT_EQ(error_in_steps(four_bits(), kF32, {kF32One, 0}, f32(100), 7), 93.0);  // |100 - 7|
 }
 
-TEST(RangeTooLarge, ComparesTheExactStep) {
+TEST(RangeTooLarge, SaysWhetherAnEndIsOutOfReach) {
   // 4 bits asymmetric: (hi - lo)/15 against FLT_MAX never; symmetric f16 see above; bf16's largest is 255 * 2^120.
   EXPECT_FALSE(too_large(kAsymmetric, four_bits(), {largest_finite(kF32), minus(largest_finite(kF32))}));
   EXPECT_FALSE(too_large(kSymmetric, {}, {infinity(kF32), quiet_nan(kF32)}));
-  // 2 bits, qmax = 1: the step of FLT_MAX is FLT_MAX itself, above bf16's largest.
+  // 2 bits, qmax = 1: the step of FLT_MAX is FLT_MAX itself, above bf16's largest, which all the same reaches half a
+  // step farther.
   const Options two = {.bits = 2};
   EXPECT_FALSE(too_large(kSymmetric, two, {largest_finite(kF32)}));
   Options two_bf16 = two;
   two_bf16.scale_format = Format::bf16;
-  EXPECT_TRUE(too_large(kSymmetric, two_bf16, {largest_finite(kF32)}));
+  EXPECT_FALSE(too_large(kSymmetric, two_bf16, {largest_finite(kF32)}));
   // FLT_MAX then rounds to bf16's infinity, replaced by its largest; 1.5 of them still reach FLT_MAX.
   EXPECT_EQ(chosen(kSymmetric, two_bf16, {largest_finite(kF32)}), (QParams{0x7f7f, 0}));
 }
@@ -483,7 +485,7 @@ TEST(RangeTooLarge, ComparesTheExactStep) {
 // ---------------------------------------------------------------------------------------------------- schemes
 
 TEST(Schemes, RefuseWhatTheyCannotDo) {
-  ASSERT_EQ(schemes().size(), 2u);
+  ASSERT_EQ(schemes().size(), 9u);
   const SchemeInfo& symmetric = *scheme_named(kSymmetric);
   const SchemeInfo& asymmetric = *scheme_named(kAsymmetric);
   EXPECT_EQ(scheme_named("assay.unknown"), nullptr);
@@ -536,13 +538,13 @@ TEST(RoundTripBound, HoldsForEveryFiniteElement) {
     const std::vector<Bits> x = random_block(random, format);
     const QParams q = chosen(scheme.info.name, o, x, format);
     ASSERT_TRUE(scale_is_positive_finite(o, q.scale));
-    const Real step = scheme.step(range_of(format, x), code_range(o));
+    const Real step = scheme.step(range_of(format, x), o, Real(1));
     const Bits nearest = std::clamp(rn(o.scale_format, step), Bits{1}, largest_finite(o.scale_format));
     if (!step.is_zero()) {
       ASSERT_TRUE(q.scale == nearest || q.scale == nearest + 1) << i;
       moved += q.scale != nearest;
     }
-    if (range_too_large(scheme.info.name, o, format, x)) {
+    if (range_too_large(scheme.info.name, o, format, x, 0)) {
       ++too_large;
       continue;
     }

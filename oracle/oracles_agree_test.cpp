@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "oracle/oracle.h"
 #include "properties/draw.h"
@@ -145,9 +146,14 @@ void fill_scale_tie(Entropy& e, const Options& o, Format f, bool symmetric, std:
   if (x.size() < 2 || !is_finite(o.scale_format, above)) return;
   const double middle = (to_double(o.scale_format, scale) + to_double(o.scale_format, above)) / 2;
   const int levels = codes.qmax - codes.qmin;
-  const int steps = symmetric ? codes.qmax : between(e, 0, levels);
+  const double steps = o.code_format ? to_double(*o.code_format, static_cast<Bits>(codes.qmax))
+                       : symmetric   ? codes.qmax
+                                     : between(e, 0, levels);
   x.front() = round_double(f, middle * steps);
-  x.back() = symmetric ? round_double(f, middle * codes.qmin) : round_double(f, -middle * (levels - steps));
+  if (o.code_format)
+    x.back() = 0;
+  else
+    x.back() = symmetric ? round_double(f, middle * codes.qmin) : round_double(f, -middle * (levels - steps));
   if (e.one_in(2)) x.back() = 0;
   Bits& moved = e.one_in(2) ? x.front() : x.back();
   switch (e.below(3)) {
@@ -208,10 +214,14 @@ std::vector<Bits> any_block(Entropy& e, const Options& o, Format f, bool symmetr
 
 void expect_same_qparams(Entropy& e, std::string_view scheme, const Options& o, Format f) {
   for (int i = 0; i < 300; ++i) {
-    const std::vector<Bits> x = any_block(e, o, f, scheme == "assay.symmetric");
-    const QParams expected = exact_oracle().choose_qparams(scheme, o, f, x);
+    const std::vector<Bits> x = any_block(e, o, f, scheme_named(scheme)->symmetric);
+    // Of its own values, or some other tensor's.
+    const Bits own = exact_oracle().choose_tensor_scale(scheme, f, x);
+    const Bits tensor_scale = own != 0 && e.one_in(2) ? any_scale(e, Format::f32) : own;
+    const QParams expected = exact_oracle().choose_qparams(scheme, o, f, x, tensor_scale);
     for (const Oracle* oracle : oracles()) {
-      ASSERT_EQ(oracle->choose_qparams(scheme, o, f, x), expected)
+      ASSERT_EQ(oracle->choose_tensor_scale(scheme, f, x), own) << oracle->name;
+      ASSERT_EQ(oracle->choose_qparams(scheme, o, f, x, tensor_scale), expected)
           << oracle->name << " " << scheme << " block " << i << " of " << x.size()
           << ", exact:" << told(o, f, expected);
     }
@@ -222,6 +232,7 @@ void expect_same_qparams(Entropy& e, std::string_view scheme, const Options& o, 
 TEST(OraclesAgree, OnQparamsInEveryCombinationOfOptions) {
   SeededEntropy entropy(3);
   for (const SchemeInfo& scheme : schemes()) {
+    if (scheme.codes != CodeKind::integer) continue;
     for (int mask = 0; mask < 4 * 7; ++mask) {
       Options o;
       o.bits = 2 + mask / 4;
@@ -231,6 +242,27 @@ TEST(OraclesAgree, OnQparamsInEveryCombinationOfOptions) {
       for (const Format s : kNarrow) {
         o.scale_format = s;
         for (const Format f : kNarrow) ASSERT_NO_FATAL_FAILURE(expect_same_qparams(entropy, scheme.name, o, f));
+      }
+    }
+  }
+}
+
+// The same for float codes: every code format, scale format, way to round a power of two, and input format.
+TEST(OraclesAgree, OnQparamsOfFloatCodes) {
+  SeededEntropy entropy(11);
+  for (const SchemeInfo& scheme : schemes()) {
+    if (scheme.codes != CodeKind::floating) continue;
+    for (const Format code : {Format::e4m3fn, Format::e5m2, Format::e2m1}) {
+      for (const ScaleRounding rounding :
+           {ScaleRounding::floor, ScaleRounding::ceil, ScaleRounding::even, ScaleRounding::rceil}) {
+        for (const Format s : {Format::f32, Format::f16, Format::bf16, Format::e8m0, Format::e4m3fn}) {
+          Options o = scheme.defaults;
+          o.code_format = code;
+          o.scale_format = s;
+          o.scale_rounding = rounding;
+          if (!check_scheme_options(scheme, o).empty()) continue;
+          for (const Format f : kNarrow) ASSERT_NO_FATAL_FAILURE(expect_same_qparams(entropy, scheme.name, o, f));
+        }
       }
     }
   }
@@ -272,6 +304,46 @@ TEST_P(EveryHalf, HasOneCodeForFiftyScales) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, EveryHalf, ::testing::Range(1, 5));
+
+// Every f16 and every bf16 input, for every code format under scales of one level and of two.
+class EveryNarrowInput : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryNarrowInput, HasOneFloatCode) {
+  SeededEntropy entropy(static_cast<std::uint64_t>(GetParam()));
+  constexpr std::array kCodes = {Format::e4m3fn, Format::e5m2, Format::e2m1};
+  constexpr std::array kScales = {Format::f32, Format::f16, Format::bf16, Format::e8m0, Format::e4m3fn};
+  for (int i = 0; i < 15; ++i) {
+    Options o;
+    o.code_format = kCodes[static_cast<std::size_t>(i) % 3];
+    o.scale_format = kScales[static_cast<std::size_t>(i) / 3];
+    const Format f = entropy.one_in(2) ? Format::f16 : Format::bf16;
+    const bool small = o.scale_format != Format::e4m3fn && entropy.one_in(2);
+    const Bits scale = small ? any_scale(entropy, o.scale_format)
+                             : round_double(o.scale_format, near_power(entropy, between(entropy, -6, 8), 24));
+    const Bits tensor_scale = o.scale_format == Format::e4m3fn
+                                  ? round_double(Format::f32, near_power(entropy, between(entropy, -12, 4), 24))
+                                  : 0;
+    const QParams q{scale, 0, tensor_scale};
+    for (Bits x = 0; x < 65536; ++x) {
+      const int expected = exact_oracle().quantize(o, f, q, x);
+      ASSERT_EQ(search_oracle().quantize(o, f, q, x), expected) << show(f, x) << told(o, f, q);
+      ASSERT_EQ(fast_oracle().quantize(o, f, q, x), expected) << show(f, x) << told(o, f, q);
+      ASSERT_EQ(fast_oracle().saturated(o, f, q, x), exact_oracle().saturated(o, f, q, x))
+          << show(f, x) << told(o, f, q);
+    }
+    for (int code = 0; code < 1 << code_width(o); ++code) {
+      if (!is_code(o, code)) continue;
+      for (const Format out : kNarrow) {
+        o.output_format = out;
+        const Bits expected = exact_oracle().dequantize(o, q, code);
+        for (const Oracle* oracle : oracles())
+          ASSERT_EQ(oracle->dequantize(o, q, code), expected) << code << told(o, f, q);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, EveryNarrowInput, ::testing::Range(1, 3));
 
 // The three inputs around (k + 1/2) * scale, each asked of the exact oracle itself: 5 x 2,000,000 of them. The scale
 // and k are drawn anew for every three, because a wrong quotient shows at few mantissas.
@@ -322,6 +394,52 @@ TEST(OraclesAgree, OnEveryListedBreakpoint) {
     }
     ASSERT_EQ(exact_oracle().quantize(o, format, q, largest_finite(format)), before) << told(o, format, q);
   }
+}
+
+// The same of float codes, whose two zeros share a place on the number line.
+TEST(OraclesAgree, OnEveryListedBreakpointOfFloatCodes) {
+  SeededEntropy entropy(8);
+  for (int i = 0; i < 600; ++i) {
+    Options o;
+    o.code_format = std::array{Format::e4m3fn, Format::e5m2, Format::e2m1}[entropy.below(3)];
+    o.scale_format = any_format(entropy);
+    const QParams q{any_scale(entropy, o.scale_format), 0, 0};
+    const Format format = any_format(entropy);
+    const auto place = [&](const Oracle* oracle, Bits x) { return code_ordinal(o, oracle->quantize(o, format, q, x)); };
+    std::int64_t before = place(&fast_oracle(), largest_finite(format) | sign_bit(format));
+    for (const Breakpoint& b : breakpoints(o, format, q)) {
+      for (const Oracle* oracle : oracles()) {
+        if (b.x != (largest_finite(format) | sign_bit(format))) {
+          ASSERT_EQ(place(oracle, next_down(format, b.x)), before) << show(format, b.x) << told(o, format, q);
+        }
+        ASSERT_EQ(place(oracle, b.x), code_ordinal(o, b.code)) << show(format, b.x) << told(o, format, q);
+      }
+      before = code_ordinal(o, b.code);
+    }
+    ASSERT_EQ(place(&exact_oracle(), largest_finite(format)), before) << told(o, format, q);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- requantize
+
+TEST(OraclesAgree, OnAccumulators) {
+  DrawSpace space;
+  space.operations = {Operation::requantize};
+  SeededEntropy entropy(9);
+  std::map<std::string, int> asked;
+  for (int i = 0; i < 4000; ++i) {
+    const Case c = draw_case(entropy, space).c;
+    ASSERT_EQ(check_scheme_case(*scheme_named(c.scheme), c), "");
+    const Answer expected = legal_answer(exact_oracle(), c);
+    for (const Oracle* oracle : oracles()) {
+      const Answer got = legal_answer(*oracle, c);
+      for (std::size_t j = 0; j < expected.codes.size(); ++j) {
+        ASSERT_EQ(got.codes[j], expected.codes[j]) << oracle->name << " " << c.scheme << " " << c.accumulators[j];
+      }
+    }
+    asked[c.scheme] += static_cast<int>(c.accumulators.size());
+  }
+  EXPECT_EQ(asked.size(), 4u);
 }
 
 // ---------------------------------------------------------------------------------------------------- dequantize

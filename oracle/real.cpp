@@ -3,6 +3,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 namespace assay {
@@ -10,8 +11,6 @@ namespace {
 
 using Integer = boost::multiprecision::cpp_int;
 using Fraction = boost::multiprecision::cpp_rational;
-
-Integer power_of_two(int exponent) { return Integer(1) << exponent; }
 
 // floor(a / b) for a >= 0, b > 0, rounded half to even by the remainder.
 Integer divide_half_even(const Integer& a, const Integer& b) {
@@ -59,11 +58,13 @@ Real::Real(Format format, Bits bits) : negative_(assay::is_negative(format, bits
   const Bits hidden = Bits{1} << width;
   const Bits magnitude = bits & ~sign_bit(format);
   const Bits biased = magnitude >> width;
-  Integer significand = biased == 0 ? magnitude : (magnitude & (hidden - 1)) | hidden;
-  const int exponent = static_cast<int>(biased == 0 ? 1 : biased) - 1 + f.min_exponent - width;
+  const bool always_normal = f.specials == Specials::unsigned_power;
+  Integer significand = biased == 0 && !always_normal ? magnitude : (magnitude & (hidden - 1)) | hidden;
+  const int steps_up = static_cast<int>(always_normal ? biased : biased == 0 ? 0 : biased - 1);
+  const int exponent = steps_up + f.min_exponent - width;
   if (negative_) significand = -significand;
   value_ = std::make_shared<Rational>(
-      Rational{exponent >= 0 ? Fraction(significand << exponent) : Fraction(significand, power_of_two(-exponent))});
+      Rational{exponent >= 0 ? Fraction(significand << exponent) : Fraction(significand, Integer(1) << -exponent)});
 }
 
 Real Real::ratio(long long numerator, long long denominator) {
@@ -155,22 +156,58 @@ bool operator==(const Real& a, const Real& b) {
   return a.value_->value == b.value_->value;
 }
 
-Bits rn(Format format, const Real& value) {
-  if (value.is_nan()) return quiet_nan(format);
-  const Bits sign = value.negative_ ? sign_bit(format) : 0;
-  if (value.is_inf()) return sign | infinity(format);
-  if (value.is_zero()) return sign;
+namespace {
+
+// The pattern of e8m0 for a positive number: gradual underflow has nothing to be gradual with.
+Bits nearest_power(Format format, const Real& value) {
   const FormatInfo& f = info(format);
+  const Real smallest(format, smallest_positive(format));
+  if (value <= smallest) return smallest_positive(format);
+  for (Bits pattern = smallest_positive(format); pattern < largest_finite(format); ++pattern) {
+    // The middle itself goes up: among significands of one bit, it is the carry that is even.
+    const Real middle = Real(format, pattern) * Real::ratio(3, 2);
+    if (value < middle) return pattern;
+  }
+  return value < Real(format, largest_finite(format)) * Real::ratio(3, 2) ? largest_finite(format)
+                                                                          : quiet_nan(f.format);
+}
+
+Bits overflow(Format format, Bits sign) {
+  switch (info(format).specials) {
+    case Specials::ieee:
+      return sign | infinity(format);
+    case Specials::none:
+      return sign | largest_finite(format);
+    case Specials::nan_all_ones:
+      return sign | quiet_nan(format);
+    default:
+      return quiet_nan(format);
+  }
+}
+
+}  // namespace
+
+Bits rn(Format format, const Real& value) {
+  const FormatInfo& f = info(format);
+  if (value.is_nan()) return has_nan(format) ? quiet_nan(format) : 0;
+  if (f.specials == Specials::unsigned_power) {
+    return value > Real(0) && value.is_finite() ? nearest_power(format, value) : quiet_nan(format);
+  }
+  const Bits sign = value.negative_ ? sign_bit(format) : 0;
+  if (value.is_inf()) return overflow(format, sign);
+  // Where the pattern of -0 means NaN, zero has no sign.
+  const Bits zero = f.specials == Specials::nan_minus_zero ? 0 : sign;
+  if (value.is_zero()) return zero;
   const Integer a = boost::multiprecision::abs(boost::multiprecision::numerator(value.value_->value));
   const Integer b = boost::multiprecision::denominator(value.value_->value);
   // Below the normal range the spacing stops shrinking: that is gradual underflow.
   const int exponent = std::max(floor_log2(a, b), f.min_exponent);
   const int ulp = exponent - (f.precision - 1);
   const Integer significand = ulp >= 0 ? divide_half_even(a, b << ulp) : divide_half_even(a << -ulp, b);
-  // A significand of 2^precision carries into the exponent field by plain addition, up to infinity's pattern.
+  // A significand of 2^precision carries into the exponent field by plain addition, past the largest finite pattern.
   const Integer pattern = (Integer(exponent - f.min_exponent) << (f.precision - 1)) + significand;
-  if (pattern >= Integer(infinity(format))) return sign | infinity(format);
-  return sign | static_cast<Bits>(pattern);
+  if (pattern > Integer(largest_finite(format))) return overflow(format, sign);
+  return pattern == 0 ? zero : sign | static_cast<Bits>(pattern);
 }
 
 Real rne(const Real& value) {
@@ -180,6 +217,26 @@ Real rne(const Real& value) {
                                      boost::multiprecision::denominator(v));
   if (value.negative_) rounded = -rounded;
   return Real(Rational{Fraction(rounded)});
+}
+
+Real floor(const Real& value) {
+  if (!value.value_) return value;
+  const Integer& a = boost::multiprecision::numerator(value.value_->value);
+  const Integer& b = boost::multiprecision::denominator(value.value_->value);
+  // Division of whole numbers goes towards zero: shift negative ones so that it does not matter.
+  const Integer floored = a < 0 ? Integer(-((b - a - 1) / b)) : Integer(a / b);
+  return Real(Rational{Fraction(floored)});
+}
+
+int floor_log2(const Real& value) {
+  assert(value.is_finite() && value > Real(0));
+  return floor_log2(boost::multiprecision::numerator(value.value_->value),
+                    boost::multiprecision::denominator(value.value_->value));
+}
+
+Real power_of_two(int exponent) {
+  const Integer power = Integer(1) << std::abs(exponent);
+  return Real(Rational{exponent < 0 ? Fraction(1, power) : Fraction(power)});
 }
 
 Real min(const Real& a, const Real& b) { return b < a ? b : a; }

@@ -44,6 +44,9 @@ class Real {
 
   friend Bits rn(Format format, const Real& value);
   friend Real rne(const Real& value);
+  friend Real floor(const Real& value);
+  friend int floor_log2(const Real& value);
+  friend Real power_of_two(int exponent);
 
  private:
   enum class Kind : std::uint8_t { finite, infinite, nan };
@@ -54,11 +57,19 @@ class Real {
   std::shared_ptr<const Rational> value_;  // null for zeros, infinities and NaN
 };
 
-/// THE rounding function: half to even, gradual underflow, overflow to infinity; the sign of a real that rounds to zero
-/// is kept. Every other rounding of this suite is defined by this one and by rne.
+/// THE rounding function: half to even, gradual underflow; the sign of a real that rounds to zero is kept, where the
+/// format has a -0. Overflow gives infinity; without one, NaN; without either, the largest finite number. NaN in a
+/// format that has none is 0. e8m0 has neither sign nor zero: what is not positive is NaN, and what is smaller than
+/// 2^-127 is 2^-127. Every other rounding of this suite is defined by this one and by rne.
 Bits rn(Format format, const Real& value);
 /// To a whole number, half to even; infinities, zeros and NaN stay what they are.
 Real rne(const Real& value);
+
+/// The largest whole number that is not above the value; infinities, zeros and NaN stay what they are.
+Real floor(const Real& value);
+/// The largest e with 2^e <= value, for a positive finite value.
+int floor_log2(const Real& value);
+Real power_of_two(int exponent);
 
 Real min(const Real& a, const Real& b);
 Real max(const Real& a, const Real& b);

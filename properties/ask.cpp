@@ -1,7 +1,9 @@
 #include "properties/ask.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "oracle/oracle.h"
 #include "properties/float_environment.h"
 
 namespace assay {
@@ -44,13 +46,26 @@ class Desk {
     memory_.seal(reinterpret_cast<std::byte*>(zero_points_));
   }
 
-  std::byte* code_room(std::size_t n) { return codes_ = memory_.allocate(n, 1); }
+  std::byte* code_room(std::size_t n) {
+    const std::size_t width = code_bytes(case_.options);
+    return codes_ = memory_.allocate(n * width, width);
+  }
 
   void put_codes(const std::vector<std::int32_t>& codes) {
     code_room(codes.size());
-    for (std::size_t i = 0; i < codes.size(); ++i) codes_[i] = static_cast<std::byte>(codes[i]);
+    for (std::size_t i = 0; i < codes.size(); ++i) store_code(codes_, case_.options, i, codes[i]);
     memory_.seal(codes_);
   }
+
+  template <typename Plain>
+  const Plain* put(const std::vector<Plain>& values) {
+    std::byte* const to = memory_.allocate(values.size() * sizeof(Plain), alignof(Plain));
+    std::memcpy(to, values.data(), values.size() * sizeof(Plain));
+    memory_.seal(to);
+    return reinterpret_cast<const Plain*>(to);
+  }
+
+  std::byte* room(std::size_t n) { return memory_.allocate(n, 1); }
 
   std::byte* value_room(std::size_t n) {
     const std::size_t width = byte_width(case_.options.output_format);
@@ -59,9 +74,12 @@ class Desk {
 
   std::vector<QParams> qparams() const {
     std::vector<QParams> result(blocks_);
-    for (std::size_t b = 0; b < blocks_; ++b) result[b] = {load_pattern(scales_, scale_format(), b), zero_points_[b]};
+    for (std::size_t b = 0; b < blocks_; ++b)
+      result[b] = {load_pattern(scales_, scale_format(), b), zero_points_[b], tensor_scale_};
     return result;
   }
+
+  void keep_tensor_scale(Bits tensor_scale) { tensor_scale_ = tensor_scale; }
 
   std::vector<std::int32_t> codes(std::size_t n) const {
     std::vector<std::int32_t> result(n);
@@ -89,6 +107,7 @@ class Desk {
   std::int32_t* zero_points_ = nullptr;
   std::byte* codes_ = nullptr;
   std::byte* values_ = nullptr;
+  Bits tensor_scale_ = 0;
 };
 
 bool wants_codes(const Case& c) { return c.op == Operation::quantize || c.op == Operation::round_trip; }
@@ -96,9 +115,26 @@ bool wants_values(const Case& c) { return c.op == Operation::dequantize || c.op 
 
 bool offered(const Target& target, const Case& c, Path path) {
   if (std::find(target.schemes.begin(), target.schemes.end(), c.scheme) == target.schemes.end()) return false;
+  if (c.op == Operation::requantize) return path == Path::separate && target.requantize;
+  if (chooses_qparams(c.op) && scheme_named(c.scheme)->two_levels && !target.choose_tensor_scale) return false;
   if (path == Path::fused) return !takes_qparams(c.op) && target.quantize_dynamic;
   return (takes_qparams(c.op) || target.choose_qparams) && (!wants_codes(c) || target.quantize) &&
          (c.op != Operation::dequantize || target.dequantize);
+}
+
+// Into reply.packed and back into reply.unpacked.
+Status pack_and_unpack(const Target& target, const Request& request, Desk& desk, std::size_t n, Reply& reply) {
+  const std::size_t size = packed_bytes(request.options, n);
+  std::byte* const packed = desk.room(size);
+  const Status status = target.pack(request, desk.raw_codes(), packed);
+  if (status != Status::ok) return status;
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(packed);
+  reply.packed.assign(bytes, bytes + size);
+  std::byte* const codes = desk.room(n);
+  const Status back = target.unpack(request, packed, codes);
+  if (back != Status::ok) return back;
+  for (std::size_t i = 0; i < n; ++i) reply.unpacked.push_back(load_code(codes, request.options, i));
+  return back;
 }
 
 Case flat_case(const Case& like, Operation op, std::size_t n) {
@@ -136,13 +172,27 @@ Reply ask_in_this_environment(const Target& target, const Case& c, Path path, Me
     reply.status = Status::unsupported;
     return reply;
   }
-  const Request request{c.scheme, c.options, c.format, c.shape};
+  Request request{c.scheme, c.options, c.format, c.shape, 0};
   Desk desk(c, memory);
   const std::size_t n = element_count(c.shape);
+  if (c.op == Operation::requantize) {
+    const std::int32_t* accumulators = desk.put(c.accumulators);
+    const Rescale* rescales = desk.put(c.rescales);
+    reply.status = target.requantize(request, accumulators, rescales, desk.code_room(n));
+    if (reply.status == Status::ok) reply.codes = desk.codes(n);
+    return reply;
+  }
   std::byte* x = c.op == Operation::dequantize ? nullptr : desk.input();
   if (takes_qparams(c.op)) {
     desk.put_qparams(c.given);
+    request.tensor_scale = c.given.front().tensor_scale;
+    desk.keep_tensor_scale(request.tensor_scale);
   } else {
+    if (scheme_named(c.scheme)->two_levels) {
+      reply.status = target.choose_tensor_scale(request, x, &request.tensor_scale);
+      if (reply.status != Status::ok) return reply;
+      desk.keep_tensor_scale(request.tensor_scale);
+    }
     desk.take_qparams_room();
     reply.status =
         path == Path::fused
@@ -158,8 +208,12 @@ Reply ask_in_this_environment(const Target& target, const Case& c, Path path, Me
     if (reply.status != Status::ok) return reply;
     reply.codes = desk.codes(n);
   }
-  if (!wants_values(c) || !target.dequantize) return reply;
   if (c.op == Operation::dequantize) desk.put_codes(c.codes);
+  if (c.options.packing != Packing::none && desk.raw_codes() != nullptr && target.pack && target.unpack) {
+    reply.status = pack_and_unpack(target, request, desk, n, reply);
+    if (reply.status != Status::ok) return reply;
+  }
+  if (!wants_values(c) || !target.dequantize) return reply;
   std::byte* values = desk.value_room(n);
   reply.status = target.dequantize(request, desk.raw_codes(), desk.scales(), desk.zero_points(), values);
   if (reply.status == Status::ok) reply.values = desk.values(n);

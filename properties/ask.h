@@ -38,6 +38,8 @@ struct Reply {
   std::vector<QParams> qparams;
   std::vector<std::int32_t> codes;
   std::vector<Bits> values;
+  std::vector<std::uint8_t> packed;    ///< the codes, where options.packing asks for it and the target packs
+  std::vector<std::int32_t> unpacked;  ///< and what they unpack to
   Counts counts;
   bool operator==(const Reply&) const = default;
 };

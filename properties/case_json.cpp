@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "oracle/oracle.h"
 #include "properties/nearest_name.h"
@@ -102,14 +103,17 @@ std::vector<Bits> patterns_at(const Json& object, const char* key, Format format
   return patterns;
 }
 
+// Whole numbers that the type holds: 32 bits, or 64 for multipliers.
 template <typename Integer>
 std::vector<Integer> integers_at(const Json& object, const char* key) {
   std::vector<Integer> integers;
   for (const Json& item : list_at(object, key)) {
-    const bool fits = item.is_number_integer() &&
-                      (!item.is_number_unsigned() || item.get<std::uint64_t>() < (1u << 31)) &&
-                      item.get<std::int64_t>() >= -(std::int64_t{1} << 31);
-    if (!fits) throw Malformed{fmt::format("key '{}', item {}: not a whole number of 32 bits", key, integers.size())};
+    const bool fits = item.is_number_unsigned()
+                          ? std::in_range<Integer>(item.get<std::uint64_t>())
+                          : item.is_number_integer() && std::in_range<Integer>(item.get<std::int64_t>());
+    if (!fits)
+      throw Malformed{
+          fmt::format("key '{}', item {}: not a whole number of {} bits", key, integers.size(), 8 * sizeof(Integer))};
     integers.push_back(item.get<Integer>());
   }
   return integers;
@@ -135,68 +139,145 @@ const SchemeInfo& read_scheme(const std::string& name) {
 }
 
 Format read_format(const std::string& name) {
-  if (const auto format = format_named(name)) return *format;
-  std::vector<std::string_view> names;
-  for (const FormatInfo& row : formats()) names.push_back(row.name);
-  throw Malformed{fmt::format("unknown format '{}'; there are {}", name, fmt::join(names, ", "))};
+  for (const Format format : {Format::f32, Format::f16, Format::bf16, Format::f64}) {
+    if (info(format).name == name) return format;
+  }
+  throw Malformed{fmt::format("unknown format '{}'; there are f32, f16, bf16, f64", name)};
+}
+
+const char* input_key(Operation op) {
+  if (op == Operation::dequantize) return "codes";
+  return op == Operation::requantize ? "accumulators" : "x";
 }
 
 Shape read_shape(const Json& j, const Case& c) {
-  const bool has_codes = c.op == Operation::dequantize;
-  const std::size_t elements = has_codes ? c.codes.size() : c.x.size();
-  if (elements == 0) throw Malformed{fmt::format("key '{}' holds no element", has_codes ? "codes" : "x")};
+  const std::size_t elements = input_size(c);
+  if (elements == 0) throw Malformed{fmt::format("key '{}' holds no element", input_key(c.op))};
   if (!j.contains("shape")) return {static_cast<std::int64_t>(elements)};
   Shape shape = integers_at<std::int64_t>(j, "shape");
   if (shape.empty()) throw Malformed{"key 'shape' holds no dimension"};
   return shape;
 }
 
-std::vector<QParams> read_given(const Json& j, const Case& c) {
-  for (const char* key : {"scale", "zero_point"}) {
-    if (!takes_qparams(c.op) && j.contains(key))
-      throw Malformed{fmt::format("key '{}' is not for {}, which chooses its own", key, to_string(c.op))};
+// Keys that mean nothing for the operation would be silently lost.
+void refuse_keys(const Json& j, const Case& c, std::initializer_list<const char*> keys, std::string_view why) {
+  for (const char* key : keys) {
+    if (j.contains(key)) throw Malformed{fmt::format("key '{}' is not for {}{}", key, to_string(c.op), why)};
   }
+}
+
+std::vector<QParams> read_given(const Json& j, const Case& c) {
   const std::vector<Bits> scales = patterns_at(j, "scale", c.options.scale_format);
   std::vector<std::int32_t> zero_points = integers_at<std::int32_t>(j, "zero_point");
+  const std::vector<Bits> tensor_scale = patterns_at(j, "tensor_scale", Format::f32);
+  if (tensor_scale.size() > 1) throw Malformed{"key 'tensor_scale' is a list; a tensor has one"};
   if (!j.contains("zero_point")) zero_points.resize(scales.size());
   if (zero_points.size() != scales.size()) throw Malformed{"keys 'scale' and 'zero_point' have different lengths"};
   std::vector<QParams> given;
-  for (std::size_t b = 0; b < scales.size(); ++b) given.push_back({scales[b], zero_points[b]});
+  for (std::size_t b = 0; b < scales.size(); ++b)
+    given.push_back({scales[b], zero_points[b], tensor_scale.empty() ? 0 : tensor_scale.front()});
   return given;
+}
+
+// One number of every list for each block; a list that is left out is all `otherwise`.
+template <typename Integer>
+std::vector<Integer> per_block(const Json& j, const char* key, std::size_t blocks, Integer otherwise) {
+  if (!j.contains(key)) return std::vector<Integer>(blocks, otherwise);
+  std::vector<Integer> list = integers_at<Integer>(j, key);
+  if (list.size() != blocks)
+    throw Malformed{fmt::format("key '{}' has {} item{}, but there are {} blocks", key, list.size(),
+                                list.size() == 1 ? "" : "s", blocks)};
+  return list;
+}
+
+std::vector<Rescale> read_rescales(const Json& j, const Case& c) {
+  if (std::string problem = check_shape(c.shape, c.options); !problem.empty()) throw Malformed{problem};
+  const std::size_t blocks = cut(c.shape, c.options).size();
+  std::vector<Rescale> rescales(blocks);
+  const Rescale plain;
+  const auto bias = per_block(j, "bias", blocks, plain.bias),
+             zero_point = per_block(j, "zero_point", blocks, plain.zero_point),
+             shift = per_block(j, "shift", blocks, plain.shift);
+  const auto multiplier = per_block(j, "multiplier", blocks, plain.multiplier),
+             divisor = per_block(j, "divisor", blocks, plain.divisor);
+  const std::vector<Bits> scale = patterns_at(j, "scale", Format::f32);
+  if (!scale.empty() && scale.size() != blocks)
+    throw Malformed{fmt::format("key 'scale' has {} items, but there are {} blocks", scale.size(), blocks)};
+  for (std::size_t b = 0; b < blocks; ++b)
+    rescales[b] = {bias[b], zero_point[b], multiplier[b], divisor[b], shift[b], scale.empty() ? 0 : scale[b]};
+  return rescales;
 }
 
 // check_case would refuse these too, but knows no keys.
 void refuse_outside(const char* key, std::int32_t value, std::size_t item, const Options& options) {
+  if (options.code_format) {
+    const bool fits = std::string_view(key) == "zero_point" ? value == 0 : is_code(options, value);
+    if (!fits)
+      throw Malformed{fmt::format("key '{}', item {}: {} is no finite pattern of {}", key, item, value,
+                                  info(*options.code_format).name)};
+    return;
+  }
   const CodeRange range = code_range(options);
   if (value < range.qmin || value > range.qmax)
     throw Malformed{fmt::format("key '{}', item {}: {} is outside {}..{}", key, item, value, range.qmin, range.qmax)};
 }
 
-Case read_case(const Json& j, const Case& defaults) {
-  Case c;
-  const std::string op = text_at(j, "op", std::string(to_string(defaults.op)));
-  if (!operation_named(op))
-    throw Malformed{fmt::format("unknown op '{}'; there are choose_qparams, quantize, dequantize and round_trip", op)};
-  c.op = *operation_named(op);
-  if (c.op == Operation::dequantize ? j.contains("x") : j.contains("codes")) {
-    throw Malformed{fmt::format("{} takes '{}'", op, c.op == Operation::dequantize ? "codes, not x" : "x, not codes")};
+Operation read_operation(const Json& j, const SchemeInfo& scheme) {
+  const Operation usual = scheme.codes == CodeKind::requantized ? Operation::requantize : Operation::round_trip;
+  const std::string op = text_at(j, "op", std::string(to_string(usual)));
+  if (const auto operation = operation_named(op)) return *operation;
+  throw Malformed{
+      fmt::format("unknown op '{}'; there are choose_qparams, quantize, dequantize, round_trip and requantize", op)};
+}
+
+void read_input(const Json& j, Case& c) {
+  for (const char* key : {"x", "codes", "accumulators"}) {
+    if (j.contains(key) && std::string_view(key) != input_key(c.op))
+      throw Malformed{fmt::format("{} takes '{}', not {}", to_string(c.op), input_key(c.op), key)};
   }
+  c.x = patterns_at(j, "x", c.format);
+  c.codes = integers_at<std::int32_t>(j, "codes");
+  c.accumulators = integers_at<std::int32_t>(j, "accumulators");
+  c.shape = read_shape(j, c);
+}
+
+void read_parameters(const Json& j, Case& c) {
+  if (c.op == Operation::requantize) {
+    refuse_keys(j, c, {"tensor_scale"}, "");
+    c.rescales = read_rescales(j, c);
+    for (std::size_t b = 0; b < c.rescales.size(); ++b)
+      refuse_outside("zero_point", c.rescales[b].zero_point, b, c.options);
+    return;
+  }
+  refuse_keys(j, c, {"multiplier", "divisor", "shift", "bias"}, ", which rescales nothing");
+  if (!takes_qparams(c.op)) {
+    refuse_keys(j, c, {"scale", "zero_point", "tensor_scale"}, ", which chooses its own");
+    return;
+  }
+  c.given = read_given(j, c);
+  for (std::size_t b = 0; b < c.given.size(); ++b) refuse_outside("zero_point", c.given[b].zero_point, b, c.options);
+}
+
+Case read_case(const Json& j, const CaseDefaults& defaults) {
+  Case c;
   c.scheme = text_at(j, "scheme", defaults.scheme);
   const SchemeInfo& scheme = read_scheme(c.scheme);
-  c.options = defaults.options;
+  c.op = read_operation(j, scheme);
+  c.options = scheme.defaults;
+  for (const auto& [key, value] : defaults.settings) {
+    if (const std::string problem = set_option(c.options, key, value); !problem.empty()) throw Malformed{problem};
+  }
   read_options(j, c.options);
   if (const std::string problem = check_scheme_options(scheme, c.options); !problem.empty())
     throw Malformed{fmt::format("key 'options': {}", problem)};
-  c.format = read_format(text_at(j, "format", std::string(info(defaults.format).name)));
-  c.x = patterns_at(j, "x", c.format);
-  c.codes = integers_at<std::int32_t>(j, "codes");
-  c.shape = read_shape(j, c);
-  c.given = read_given(j, c);
+  c.format = read_format(text_at(j, "format", std::string(info(Format::f32).name)));
+  read_input(j, c);
+  read_parameters(j, c);
   for (std::size_t i = 0; i < c.codes.size(); ++i) refuse_outside("codes", c.codes[i], i, c.options);
-  for (std::size_t b = 0; b < c.given.size(); ++b) refuse_outside("zero_point", c.given[b].zero_point, b, c.options);
   c.source = text_at(j, "source", {});
   c.why = text_at(j, "why", {});
   if (const std::string problem = check_case(c); !problem.empty()) throw Malformed{problem};
+  if (const std::string problem = check_scheme_case(scheme, c); !problem.empty()) throw Malformed{problem};
   return c;
 }
 
@@ -216,11 +297,11 @@ FaultyAnswer read_faulty(const Json& f, const Options& options) {
           integers_at<std::int32_t>(f, "codes"), patterns_at(f, "values", options.output_format)};
 }
 
-CaseFile read_file(const Json& j, const Case& defaults) {
+CaseFile read_file(const Json& j, const CaseDefaults& defaults) {
   if (!j.is_object()) throw Malformed{"not a case at byte 1: a case is a JSON object"};
   refuse_unknown(j, "the case",
-                 {"op", "scheme", "options", "format", "shape", "x", "codes", "scale", "zero_point", "source", "why",
-                  "found", "faulty"});
+                 {"op", "scheme", "options", "format", "shape", "x", "codes", "accumulators", "scale", "zero_point",
+                  "tensor_scale", "multiplier", "divisor", "shift", "bias", "source", "why", "found", "faulty"});
   CaseFile file;
   file.c = read_case(j, defaults);
   if (j.contains("found")) file.found = read_found(j["found"]);
@@ -254,10 +335,37 @@ Json single_or_list(const Json& list) { return list.size() == 1 ? list[0] : list
 Json options_json(const Options& options) {
   Json j = Json::object();
   for (const auto& [key, value] : option_list(options)) {
-    const bool bare = key != "scale_format" && key != "output_format" && key != "granularity";
+    const bool bare = value == "true" || value == "false" || (value[0] >= '0' && value[0] <= '9');
     j[key] = bare ? Json::parse(value) : Json(value);
   }
   return j;
+}
+
+void add_given(Json& j, const Case& c) {
+  Json scales = Json::array(), zero_points = Json::array();
+  for (const QParams& q : c.given) {
+    scales.push_back(to_hex(c.options.scale_format, q.scale));
+    zero_points.push_back(q.zero_point);
+  }
+  j["scale"] = single_or_list(scales);
+  j["zero_point"] = single_or_list(zero_points);
+  if (c.given.front().tensor_scale != 0) j["tensor_scale"] = to_hex(Format::f32, c.given.front().tensor_scale);
+}
+
+void add_rescales(Json& j, const Case& c) {
+  const auto add = [&](const char* key, auto number) {
+    Json list = Json::array();
+    for (const Rescale& r : c.rescales) list.push_back(number(r));
+    j[key] = single_or_list(list);
+  };
+  if (c.rescales.front().scale != 0) {
+    add("scale", [](const Rescale& r) { return to_hex(Format::f32, r.scale); });
+  }
+  add("multiplier", [](const Rescale& r) { return r.multiplier; });
+  add("divisor", [](const Rescale& r) { return r.divisor; });
+  add("shift", [](const Rescale& r) { return r.shift; });
+  add("bias", [](const Rescale& r) { return r.bias; });
+  add("zero_point", [](const Rescale& r) { return r.zero_point; });
 }
 
 Json to_json(const CaseFile& file) {
@@ -267,19 +375,15 @@ Json to_json(const CaseFile& file) {
             {"options", options_json(c.options)},
             {"format", info(c.format).name},
             {"shape", c.shape}};
-  if (c.op == Operation::dequantize)
+  if (c.op == Operation::dequantize) {
     j["codes"] = c.codes;
-  else
+  } else if (c.op == Operation::requantize) {
+    j["accumulators"] = c.accumulators;
+  } else {
     j["x"] = hex_list(c.format, c.x);
-  if (!c.given.empty()) {
-    Json scales = Json::array(), zero_points = Json::array();
-    for (const QParams& q : c.given) {
-      scales.push_back(to_hex(c.options.scale_format, q.scale));
-      zero_points.push_back(q.zero_point);
-    }
-    j["scale"] = single_or_list(scales);
-    j["zero_point"] = single_or_list(zero_points);
   }
+  if (!c.given.empty()) add_given(j, c);
+  if (!c.rescales.empty()) add_rescales(j, c);
   if (!c.source.empty()) j["source"] = c.source;
   if (!c.why.empty()) j["why"] = c.why;
   if (file.found) {
@@ -314,7 +418,7 @@ std::string spaced(const Json& j) {
 
 }  // namespace
 
-ParseResult parse_case(std::string_view text, const Case& defaults) {
+ParseResult parse_case(std::string_view text, const CaseDefaults& defaults) {
   try {
     return read_file(parse_json(text), defaults);
   } catch (const Malformed& malformed) {

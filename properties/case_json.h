@@ -35,10 +35,16 @@ struct CaseFile {
   bool operator==(const CaseFile&) const = default;
 };
 
-/// The case, or one sentence that says what is wrong and where (byte offset or key). What the text leaves out comes
-/// from `defaults`. Never throws on hostile text; refuses more than 2^24 elements and deep nesting.
+/// What a text means where it says nothing: the scheme, and options set on top of the defaults of its scheme.
+struct CaseDefaults {
+  std::string scheme = "assay.symmetric";
+  std::vector<std::pair<std::string, std::string>> settings;  ///< (key, value), see set_option
+};
+
+/// The case, or one sentence that says what is wrong and where (byte offset or key). Never throws on hostile text;
+/// refuses more than 2^24 elements and deep nesting.
 using ParseResult = std::variant<CaseFile, std::string>;
-ParseResult parse_case(std::string_view text, const Case& defaults = {});
+ParseResult parse_case(std::string_view text, const CaseDefaults& defaults = {});
 /// The same, with the path in front of the sentence.
 ParseResult read_case_file(const std::filesystem::path& path);
 

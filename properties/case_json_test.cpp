@@ -21,7 +21,7 @@ class Dice {
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
   bool coin() { return below(2) == 1; }
   Bits pattern(Format f) { return engine_() >> (64 - info(f).width); }
-  Format format() { return formats()[below(formats().size())].format; }
+  Format format() { return std::array{Format::f32, Format::f16, Format::bf16, Format::f64}[below(4)]; }
 
  private:
   std::mt19937_64 engine_;
@@ -30,19 +30,26 @@ class Dice {
 Bits legal_scale(Dice& dice, Format f) { return 1 + dice.below(largest_finite(f)); }
 
 std::int32_t legal_code(Dice& dice, const Options& o) {
+  if (o.code_format) return static_cast<std::int32_t>(dice.below(largest_finite(*o.code_format) + 1));
   const CodeRange range = code_range(o);
   return range.qmin + static_cast<std::int32_t>(dice.below(static_cast<std::uint64_t>(range.qmax - range.qmin + 1)));
 }
 
-Options random_options(Dice& dice, bool symmetric, int rank) {
-  Options o;
-  o.bits = 2 + static_cast<int>(dice.below(7));
-  o.is_signed = symmetric || dice.coin();
-  o.narrow_range = o.is_signed && dice.coin();
-  o.scale_format = dice.format();
+Options random_options(Dice& dice, const SchemeInfo& scheme, int rank) {
+  Options o = scheme.defaults;
+  if (scheme.codes == CodeKind::integer) {
+    o.bits = 2 + static_cast<int>(dice.below(7));
+    o.is_signed = scheme.symmetric || dice.coin();
+    o.narrow_range = o.is_signed && dice.coin();
+  }
+  if (scheme.codes == CodeKind::requantized) o.bits = dice.coin() ? 8 : 16;
+  if (o.scale_format == Format::f32) o.scale_format = dice.format();
+  o.scale_rounding = static_cast<ScaleRounding>(dice.below(4));
+  if (code_width(o) <= 8) o.packing = static_cast<Packing>(dice.below(3));
   o.output_format = dice.format();
-  o.granularity = std::array{Granularity::per_tensor, Granularity::per_axis, Granularity::per_block}[dice.below(3)];
+  o.granularity = static_cast<Granularity>(dice.below(scheme.codes == CodeKind::requantized ? 2 : 4));
   o.block = 1 + static_cast<std::int64_t>(dice.below(5));
+  o.block_rows = 1 + static_cast<std::int64_t>(dice.below(3));
   o.axis = static_cast<int>(dice.below(static_cast<std::uint64_t>(rank)));
   return o;
 }
@@ -56,23 +63,41 @@ std::string random_text(Dice& dice) {
 
 Case random_case(Dice& dice) {
   Case c;
-  c.op = std::array{Operation::choose_qparams, Operation::quantize, Operation::dequantize,
-                    Operation::round_trip}[dice.below(4)];
   const SchemeInfo& scheme = schemes()[dice.below(schemes().size())];
   c.scheme = std::string(scheme.name);
+  c.op = std::array{Operation::choose_qparams, Operation::quantize, Operation::dequantize,
+                    Operation::round_trip}[dice.below(4)];
+  if (scheme.codes == CodeKind::requantized) c.op = Operation::requantize;
   const int rank = 1 + static_cast<int>(dice.below(4));
   for (int d = 0; d < rank; ++d) c.shape.push_back(1 + static_cast<std::int64_t>(dice.below(4)));
-  c.options = random_options(dice, scheme.symmetric, rank);
+  c.options = random_options(dice, scheme, rank);
   c.format = dice.format();
   for (std::size_t i = 0; i < element_count(c.shape); ++i) {
-    if (c.op == Operation::dequantize)
+    if (c.op == Operation::requantize)
+      c.accumulators.push_back(static_cast<std::int32_t>(dice.pattern(Format::f32)));
+    else if (c.op == Operation::dequantize)
       c.codes.push_back(legal_code(dice, c.options));
     else
       c.x.push_back(dice.pattern(c.format));
   }
   if (takes_qparams(c.op)) {
-    for (std::size_t b = 0; b < cut(c.shape, c.options).size(); ++b)
-      c.given.push_back({legal_scale(dice, c.options.scale_format), legal_code(dice, c.options)});
+    const Bits tensor_scale = scheme.two_levels ? legal_scale(dice, Format::f32) : 0;
+    for (std::size_t b = 0; b < cut(c.shape, c.options).size(); ++b) {
+      const std::int32_t zero_point = c.options.code_format ? 0 : legal_code(dice, c.options);
+      c.given.push_back({legal_scale(dice, c.options.scale_format), zero_point, tensor_scale});
+    }
+  }
+  if (c.op == Operation::requantize) {
+    for (std::size_t b = 0; b < cut(c.shape, c.options).size(); ++b) {
+      Rescale r;
+      r.bias = static_cast<std::int32_t>(dice.pattern(Format::f32));
+      r.zero_point = legal_code(dice, c.options);
+      if (c.scheme == "fixed_point.float_multiplier") r.scale = legal_scale(dice, Format::f32);
+      if (c.scheme == "fixed_point.exact") r.divisor = 1 + static_cast<std::int64_t>(dice.pattern(Format::f64) >> 2);
+      r.multiplier = static_cast<std::int64_t>(dice.pattern(Format::f64) >> (c.scheme == "fixed_point.exact" ? 1 : 33));
+      r.shift = static_cast<std::int32_t>(dice.below(62)) - 31;
+      c.rescales.push_back(r);
+    }
   }
   c.source = random_text(dice);
   c.why = random_text(dice);
@@ -101,13 +126,13 @@ CaseFile random_file(Dice& dice) {
   return file;
 }
 
-std::string problem(std::string_view text, const Case& defaults = {}) {
+std::string problem(std::string_view text, const CaseDefaults& defaults = {}) {
   const ParseResult parsed = parse_case(text, defaults);
   const std::string* sentence = std::get_if<std::string>(&parsed);
   return sentence == nullptr ? "accepted" : *sentence;
 }
 
-Case parsed_case(std::string_view text, const Case& defaults = {}) {
+Case parsed_case(std::string_view text, const CaseDefaults& defaults = {}) {
   const ParseResult parsed = parse_case(text, defaults);
   EXPECT_TRUE(std::holds_alternative<CaseFile>(parsed)) << std::get<std::string>(parsed);
   return std::holds_alternative<CaseFile>(parsed) ? std::get<CaseFile>(parsed).c : Case{};
@@ -115,7 +140,7 @@ Case parsed_case(std::string_view text, const Case& defaults = {}) {
 
 TEST(CaseJsonFormat, ParsesWhatItPrints) {
   Dice dice(1);
-  std::array<int, 3> granularities{};
+  std::array<int, 4> granularities{};
   for (int i = 0; i < 5000; ++i) {
     const CaseFile file = random_file(dice);
     ASSERT_EQ(check_case(file.c), "");
@@ -127,7 +152,7 @@ TEST(CaseJsonFormat, ParsesWhatItPrints) {
     }
     ASSERT_EQ(case_json(file).find('\n'), std::string::npos);
   }
-  for (const int n : granularities) EXPECT_GT(n, 1000);
+  for (const int n : granularities) EXPECT_GT(n, 500);
 }
 
 TEST(CaseJsonFormat, KeysStandInAFixedOrder) {
@@ -139,7 +164,8 @@ TEST(CaseJsonFormat, KeysStandInAFixedOrder) {
   file.faulty = FaultyAnswer{{0}, {1}, {2}, {3}};
   const std::string head =
       R"({"op":"quantize","scheme":"assay.asymmetric","options":{"bits":8,"signed":true,"narrow_range":false,)"
-      R"("scale_format":"f32","output_format":"f32","granularity":"per_tensor","block":32,"axis":0},)";
+      R"("code_format":"int","scale_format":"f32","scale_rounding":"floor","output_format":"f32","packing":"none",)"
+      R"("granularity":"per_tensor","block":32,"block_rows":1,"axis":0},)";
   EXPECT_EQ(case_json(file),
             head + R"("format":"f32","shape":[1],"x":["3f800000"],"scale":"3f800000","zero_point":3,"source":"s",)"
                    R"("why":"w","found":{"target":"t","property":"","kind":"","legal":"","got":"","index":0},)"
@@ -151,21 +177,17 @@ TEST(CaseJsonFormat, KeysStandInAFixedOrder) {
 TEST(CaseJsonFormat, WhatIsLeftOutComesFromTheDefaults) {
   EXPECT_EQ(parsed_case(R"({"x":["3f800000"]})"),
             make_case(Operation::round_trip, "assay.symmetric", {}, Format::f32, {0x3f800000}));
-  Case defaults;
-  defaults.op = Operation::quantize;
-  defaults.scheme = "assay.asymmetric";
-  defaults.options.is_signed = false;
-  defaults.options.scale_format = Format::f16;
-  defaults.format = Format::f64;
-  // None of these may leak into the case.
-  defaults.x = {1, 2};
-  defaults.shape = {2};
-  defaults.given = {{1, 1}};
-  defaults.source = "flags";
-  Case expected = make_case(Operation::quantize, "assay.asymmetric", defaults.options, Format::f64, {1});
-  expected.options.bits = 4;
+  const CaseDefaults defaults{"assay.asymmetric", {{"signed", "false"}, {"scale_format", "f16"}, {"bits", "3"}}};
+  Case expected = make_case(Operation::quantize, "assay.asymmetric", {.bits = 4, .is_signed = false}, Format::f64, {1});
+  expected.options.scale_format = Format::f16;
   expected.given = {{0x2004, 0}};  // a missing zero_point is 0
-  EXPECT_EQ(parsed_case(R"({"x":["0000000000000001"],"scale":"2004","options":{"bits":4}})", defaults), expected);
+  EXPECT_EQ(
+      parsed_case(R"({"op":"quantize","format":"f64","x":["0000000000000001"],"scale":"2004","options":{"bits":4}})",
+                  defaults),
+      expected);
+  // Options and operation of a scheme that has its own.
+  EXPECT_EQ(parsed_case(R"({"scheme":"assay.nvfp4","x":["3f800000"]})").options.block, 16);
+  EXPECT_EQ(parsed_case(R"({"scheme":"fixed_point.exact","accumulators":[7],"divisor":2})").op, Operation::requantize);
 }
 
 TEST(CaseJsonFormat, UpperCaseHexIsTaken) { EXPECT_EQ(parsed_case(R"({"x":["3F80000A"]})").x[0], 0x3f80000au); }
@@ -269,15 +291,15 @@ TEST(CaseJsonFormat, SentencesToTheLetter) {
   EXPECT_EQ(problem(R"({"x":["3f80"]})"),
             R"(key 'x', item 0: "3f80" is not a pattern of f32 (8 hex digits in quotes))");
   EXPECT_EQ(problem(R"({"op":"add","x":["3f800000"]})"),
-            "unknown op 'add'; there are choose_qparams, quantize, dequantize and round_trip");
-  EXPECT_EQ(problem(R"({"scheme":"assay.wrong","x":["3f800000"]})"),
-            "unknown scheme 'assay.wrong'; the nearest is 'assay.symmetric'");
+            "unknown op 'add'; there are choose_qparams, quantize, dequantize, round_trip and requantize");
+  EXPECT_EQ(problem(R"({"scheme":"assay.symetric","x":["3f800000"]})"),
+            "unknown scheme 'assay.symetric'; the nearest is 'assay.symmetric'");
   EXPECT_EQ(problem(R"({"options":{"bits":9},"x":["3f800000"]})"),
             "option bits: '9' is not a whole number from 2 to 8");
   EXPECT_EQ(problem(R"({"op":"quantize","scale":"00000000","x":["3f800000"]})"),
             "a given scale is 0x0p+0 [00000000]; scales are positive and finite");
   EXPECT_EQ(problem(R"({"op":"dequantize","scale":"3f800000","x":["3f800000"],"codes":[1]})"),
-            "dequantize takes 'codes, not x'");
+            "dequantize takes 'codes', not x");
 }
 
 TEST(CaseJsonFormat, ASentenceStaysOneShortPrintableLine) {

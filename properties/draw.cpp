@@ -12,11 +12,14 @@ namespace {
 
 // ------------------------------------------------------------------------------------------- numbers
 
-Bits any_bits(Entropy& e, Format f) { return e.next(info(f).width / 8); }
+Bits any_bits(Entropy& e, Format f) {
+  return e.next(static_cast<int>((info(f).width + 7) / 8)) & ((Bits{2} << (info(f).width - 1)) - 1);
+}
 
 Bits any_finite(Entropy& e, Format f) {
   const Bits bits = any_bits(e, f);
-  return is_finite(f, bits) ? bits : bits & ~infinity(f);
+  // Without its exponent's highest bit, a pattern is finite in every format.
+  return is_finite(f, bits) ? bits : bits & ~(Bits{1} << (info(f).width - 2));
 }
 
 Bits negated(Format f, Bits bits) { return bits ^ sign_bit(f); }
@@ -43,21 +46,55 @@ Bits moved(Entropy& e, Format f, Bits bits) {
 
 // Positive, finite, and rarely friendly: powers of two hide the reciprocal.
 Bits draw_scale(Entropy& e, Format s) {
-  const Bits top = largest_finite(s);
+  const Bits bottom = smallest_positive(s), top = largest_finite(s), few = std::min<Bits>(256, top - bottom);
   switch (e.below(8)) {
     case 0:
-      return 1 + e.below(top);  // any pattern
+      return bottom + e.below(top - bottom + 1);  // any pattern
     case 1:
-      return 1 + e.below(256);  // the smallest subnormals
+      return bottom + e.below(few);  // the smallest
     case 2:
-      return top - e.below(256);  // the largest
+      return top - e.below(few);  // the largest
     case 3:
       return rounded(s, power(static_cast<int>(e.below(20)) - 12));  // friendly
     case 4:
-      return 1 + e.below(Bits{1} << (info(s).precision - 1));  // subnormal
+      return bottom + e.below(Bits{1} << (info(s).precision - 1));  // subnormal
     default:
-      return rounded(s, near(e, power(static_cast<int>(e.below(12)) - 10)));  // ordinary weights
+      return std::max(bottom, rounded(s, near(e, power(static_cast<int>(e.below(12)) - 10))));  // ordinary weights
   }
+}
+
+Bits draw_positive(Entropy& e, Format s) {
+  const Bits scale = draw_scale(e, s);
+  return is_zero(s, scale) || !is_finite(s, scale) ? rounded(s, 1.0) : scale;
+}
+
+// ------------------------------------------------------------------------------------------- what codes stand for
+
+std::int32_t any_code(Entropy& e, const Options& options) {
+  if (options.code_format) return static_cast<std::int32_t>(any_finite(e, *options.code_format));
+  const CodeRange codes = code_range(options);
+  return codes.qmin + static_cast<std::int32_t>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin) + 1));
+}
+
+// In scales: (code - zero_point), or the number of the pattern.
+double steps_of(const Options& options, std::int32_t code, std::int32_t zero_point) {
+  return options.code_format ? to_double(*options.code_format, static_cast<Bits>(code))
+                             : static_cast<double>(code) - zero_point;
+}
+
+double scale_of(const Options& options, const QParams& q) {
+  const double tensor = q.tensor_scale == 0 ? 1.0 : to_double(Format::f32, q.tensor_scale);
+  return to_double(options.scale_format, q.scale) * tensor;
+}
+
+// The middle between the values of a code and of a neighbour of it, in scales.
+double any_middle(Entropy& e, const Options& options, std::int32_t zero_point) {
+  const std::int32_t code = any_code(e, options);
+  if (!options.code_format) return code - zero_point + (e.one_in(2) ? 0.5 : -0.5);
+  const Format f = *options.code_format;
+  const auto bits = static_cast<Bits>(code);
+  const Bits other = bits == largest_finite(f) ? next_down(f, bits) : next_up(f, bits);
+  return (to_double(f, bits) + to_double(f, other)) / 2;
 }
 
 // ------------------------------------------------------------------------------------------- blocks
@@ -91,11 +128,10 @@ void fill_subnormals(Entropy& e, const Case& c, std::vector<Bits>& x) {
 
 // Ends of the range such that the exact step falls among, or just below, the subnormals of the scale format.
 void fill_scale_underflow(Entropy& e, const Case& c, std::vector<Bits>& x) {
-  const FormatInfo& s = info(c.options.scale_format);
-  const int lowest = s.min_exponent - s.precision + 1;
+  const Format s = c.options.scale_format;
+  const int lowest = std::ilogb(to_double(s, smallest_positive(s)));
   const double step = near(e, power(lowest + static_cast<int>(e.below(8)) - 3));
-  const double end =
-      step * static_cast<double>(1 + e.below(2) * static_cast<std::uint64_t>(code_range(c.options).qmax - 1));
+  const double end = step * (e.one_in(2) ? steps_of(c.options, code_range(c.options).qmax, 0) : 1.0);
   for (Bits& bits : x) bits = rounded(c.format, end * (static_cast<double>(e.next(4)) * 0x1p-31 - 1));
   x[e.below(x.size())] = rounded(c.format, end);
 }
@@ -115,17 +151,11 @@ void fill_constant(Entropy& e, const Case& c, std::vector<Bits>& x) {
 // Values (q - zp) * s with both end codes present: what a second quantization must leave alone.
 void fill_already_quantized(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const CodeRange codes = code_range(c.options);
-  const int zero_point =
-      c.scheme == "assay.symmetric"
-          ? 0
-          : codes.qmin + static_cast<int>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin + 1)));
-  const double scale = to_double(c.options.scale_format, draw_scale(e, c.options.scale_format));
+  const int zero_point = scheme_named(c.scheme)->symmetric ? 0 : any_code(e, c.options);
+  const double scale = to_double(c.options.scale_format, draw_positive(e, c.options.scale_format));
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const int span = codes.qmax - codes.qmin;
-    const int code = i == 0   ? codes.qmin
-                     : i == 1 ? codes.qmax
-                              : codes.qmin + static_cast<int>(e.below(static_cast<std::uint64_t>(span) + 1));
-    x[i] = rounded(c.format, (code - zero_point) * scale);
+    const int code = i == 0 ? codes.qmin : i == 1 ? codes.qmax : any_code(e, c.options);
+    x[i] = rounded(c.format, steps_of(c.options, code, zero_point) * scale);
     if (!is_finite(c.format, x[i])) x[i] = largest_finite(c.format) | (x[i] & sign_bit(c.format));
   }
 }
@@ -137,32 +167,40 @@ void fill_huge(Entropy& e, const Case& c, std::vector<Bits>& x) {
   }
 }
 
-// Inputs at and beside (k + 1/2) * scale, the only places where a nearly right quantizer is wrong. The ends of the
-// range are chosen so that the block's own scale is the one aimed at.
+// Inputs at and beside the middle between two values, the only places where a nearly right quantizer is wrong. The ends
+// of the range are chosen so that the block's own scale is the one aimed at.
 void fill_breakpoints(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const CodeRange codes = code_range(c.options);
   const bool given = takes_qparams(c.op);
   const QParams q =
       given ? c.given.front()
-            : QParams{draw_scale(e, c.options.scale_format), c.scheme == "assay.symmetric" ? 0 : codes.qmin};
-  const double scale = to_double(c.options.scale_format, q.scale);
-  const int lowest = codes.qmin - q.zero_point, highest = codes.qmax - q.zero_point;
-  for (Bits& bits : x) {
-    const int k = lowest + static_cast<int>(e.below(static_cast<std::uint64_t>(highest - lowest)));
-    bits = moved(e, c.format, rounded(c.format, (k + 0.5) * scale));
-  }
-  if (!given) x.front() = rounded(c.format, highest * scale);
+            : QParams{draw_positive(e, c.options.scale_format), scheme_named(c.scheme)->symmetric ? 0 : codes.qmin, 0};
+  const double scale = scale_of(c.options, q);
+  for (Bits& bits : x) bits = moved(e, c.format, rounded(c.format, any_middle(e, c.options, q.zero_point) * scale));
+  if (!given) x.front() = rounded(c.format, steps_of(c.options, codes.qmax, q.zero_point) * scale);
 }
 
 // A range whose exact step lies at or beside the middle of two neighbouring scales: where rounding it twice shows.
 void fill_scale_ties(Entropy& e, const Case& c, std::vector<Bits>& x) {
   const Format s = c.options.scale_format;
-  const Bits scale = draw_scale(e, s);
+  const Bits scale = draw_positive(e, s);
   const double middle = (to_double(s, scale) + to_double(s, next_up(s, scale))) / 2;
-  const double levels = c.scheme == "assay.symmetric" ? code_range(c.options).qmax : (1 << c.options.bits) - 1;
+  const double levels = scheme_named(c.scheme)->symmetric ? steps_of(c.options, code_range(c.options).qmax, 0)
+                                                          : (1 << c.options.bits) - 1;
   const Bits end = rounded(c.format, middle * levels);
   for (Bits& bits : x) bits = is_finite(c.format, end) ? end & any_bits(e, c.format) : any_finite(e, c.format);
   x.front() = moved(e, c.format, end);
+}
+
+// At and beside powers of two and the numbers below them that round up to one: where a power-of-two scale steps.
+void fill_near_powers(Entropy& e, const Case& c, std::vector<Bits>& x) {
+  constexpr std::array kTops = {1.0, 1.25, 1.5, 1.75, 1.8125, 1.875, 1.9375, 1.96875};
+  const int exponent = static_cast<int>(e.below(40)) - 20;
+  for (Bits& bits : x) {
+    const double top = kTops[e.below(kTops.size())] * power(exponent - static_cast<int>(e.below(3)));
+    bits = moved(e, c.format, rounded(c.format, top)) | (any_bits(e, c.format) & sign_bit(c.format));
+  }
+  x.front() = moved(e, c.format, rounded(c.format, kTops[e.below(kTops.size())] * power(exponent)));
 }
 
 // Ends of very different size, so that hi - lo needs far more bits than any float has.
@@ -189,6 +227,7 @@ constexpr std::array kRecipes = {
     Recipe{"huge", fill_huge},
     Recipe{"breakpoints", fill_breakpoints},
     Recipe{"scale_ties", fill_scale_ties},
+    Recipe{"near_powers", fill_near_powers},
     Recipe{"lopsided", fill_lopsided},
 };
 
@@ -211,15 +250,41 @@ const T& pick(Entropy& e, const std::vector<T>& from) {
   return from[e.below(from.size())];
 }
 
-Options draw_options(Entropy& e, const DrawSpace& space, bool symmetric) {
-  Options o;
+void draw_integer_codes(Entropy& e, const DrawSpace& space, bool symmetric, Options& o) {
   o.bits = pick(e, space.bits);
   if (e.one_in(2)) o.bits = space.bits.front();
   o.is_signed = symmetric || e.one_in(2);
   o.narrow_range = o.is_signed && e.one_in(6);
   o.scale_format = pick(e, space.scale_formats);
+}
+
+void draw_float_codes(Entropy& e, const DrawSpace& space, const SchemeInfo& scheme, Options& o) {
+  if (!scheme.two_levels) o.code_format = pick(e, space.code_formats);
+  if (o.scale_format == Format::f32) o.scale_format = pick(e, space.scale_formats);
+  constexpr std::array kRoundings = {ScaleRounding::floor, ScaleRounding::ceil, ScaleRounding::even,
+                                     ScaleRounding::rceil};
+  if (o.scale_format == Format::e8m0) o.scale_rounding = kRoundings[e.below(kRoundings.size())];
+}
+
+Options draw_options(Entropy& e, const DrawSpace& space, const SchemeInfo& scheme) {
+  Options o = scheme.defaults;
+  switch (scheme.codes) {
+    case CodeKind::integer:
+      draw_integer_codes(e, space, scheme.symmetric, o);
+      break;
+    case CodeKind::floating:
+      draw_float_codes(e, space, scheme, o);
+      break;
+    case CodeKind::requantized:
+      o.bits = e.one_in(3) ? 16 : 8;
+      o.is_signed = o.bits == 16 || e.one_in(2);
+      if (e.one_in(2)) o.granularity = Granularity::per_axis;
+      return o;
+  }
   o.output_format = pick(e, space.output_formats);
-  o.granularity = e.one_in(2) ? space.granularities.front() : pick(e, space.granularities);
+  const bool usual_blocks = scheme.defaults.granularity == Granularity::per_block && e.one_in(2);
+  if (!usual_blocks) o.granularity = e.one_in(2) ? space.granularities.front() : pick(e, space.granularities);
+  if (code_width(o) < 8 && e.one_in(2)) o.packing = e.one_in(2) ? Packing::lsb_first : Packing::msb_first;
   return o;
 }
 
@@ -234,35 +299,110 @@ Shape draw_shape(Entropy& e, Options& o) {
       return shape;
     }
     case Granularity::per_block:
-      o.block = e.one_in(2) ? 32 : dim(70);
+      if (!e.one_in(2)) o.block = dim(70);
       return {dim(3), dim(140)};
+    case Granularity::per_tile:
+      o.block_rows = dim(5);
+      o.block = dim(17);
+      return {dim(3), dim(8), dim(40)};
   }
   return {1};
-}
-
-std::int32_t any_code(Entropy& e, const Options& options) {
-  const CodeRange codes = code_range(options);
-  return codes.qmin + static_cast<std::int32_t>(e.below(static_cast<std::uint64_t>(codes.qmax - codes.qmin) + 1));
 }
 
 // A scale that puts the value of `code` next to the middle between two numbers of the output format: there, and hardly
 // anywhere else, rounding twice shows.
 void aim_value_at_tie(Entropy& e, const Case& c, QParams& q, std::int32_t code) {
-  const std::int32_t steps = std::abs(code - q.zero_point);
+  const double tensor = q.tensor_scale == 0 ? 1.0 : to_double(Format::f32, q.tensor_scale);
+  const double steps = std::abs(steps_of(c.options, code, q.zero_point)) * tensor;
   const Format o = c.options.output_format;
-  const Bits number = e.next(info(o).width / 8) & ~sign_bit(o);
+  const Bits number = any_bits(e, o) & ~sign_bit(o);
   if (steps == 0 || number >= largest_finite(o)) return;
   const double tie = to_double(o, number) + (to_double(o, number + 1) - to_double(o, number)) / 2;
   const Bits scale = rounded(c.options.scale_format, tie / steps);
   if (scale_is_positive_finite(c.options, scale)) q.scale = scale;
 }
 
-QParams draw_qparams(Entropy& e, const Case& c) {
+QParams draw_qparams(Entropy& e, const Case& c, Bits tensor_scale) {
   const CodeRange codes = code_range(c.options);
   std::int32_t zero_point = any_code(e, c.options);
   if (e.one_in(4)) zero_point = e.one_in(2) ? codes.qmin : codes.qmax;
-  if (c.scheme == "assay.symmetric") zero_point = 0;
-  return {draw_scale(e, c.options.scale_format), zero_point};
+  if (scheme_named(c.scheme)->symmetric) zero_point = 0;
+  return {draw_positive(e, c.options.scale_format), zero_point, tensor_scale};
+}
+
+// ------------------------------------------------------------------------------------------- accumulators
+
+std::int64_t any_rational_part(Entropy& e) {
+  const auto bits = static_cast<unsigned>(1 + e.below(e.one_in(3) ? 63 : 31));
+  return static_cast<std::int64_t>(e.next(8) >> (64 - bits));
+}
+
+Rescale draw_rescale(Entropy& e, const Case& c) {
+  Rescale r;
+  r.zero_point = e.one_in(3) ? 0 : any_code(e, c.options);
+  if (e.one_in(3)) r.bias = static_cast<std::int32_t>(e.next(4) >> e.below(32));
+  if (e.one_in(2)) r.bias = -r.bias;
+  if (c.scheme == "fixed_point.float_multiplier") {
+    r.scale = e.one_in(4) ? draw_positive(e, Format::f32)
+                          : rounded(Format::f32, near(e, power(static_cast<int>(e.below(24)) - 22)));
+    return r;
+  }
+  if (c.scheme == "fixed_point.exact") {
+    r.multiplier = any_rational_part(e);
+    r.divisor = std::max<std::int64_t>(1, any_rational_part(e));
+    if (e.one_in(2)) r.divisor = std::int64_t{1} << e.below(40);
+    if (e.one_in(8)) r.multiplier = r.divisor = 1;
+    return r;
+  }
+  // As produced by a float multiplier in [1/2, 1) times a power of two; sometimes anything.
+  r.multiplier = static_cast<std::int64_t>(e.one_in(4) ? e.next(4) >> 1 : (e.next(4) >> 2) | (std::uint64_t{1} << 30));
+  if (e.one_in(6)) r.multiplier = std::int64_t{1} << 30;
+  r.shift = e.one_in(4) ? static_cast<std::int32_t>(e.below(62)) - 31 : -static_cast<std::int32_t>(e.below(20));
+  return r;
+}
+
+double multiplier_of(const Case& c, const Rescale& r) {
+  if (r.scale != 0) return to_double(Format::f32, r.scale);
+  const auto multiplier = static_cast<double>(r.multiplier);
+  if (c.scheme == "fixed_point.exact") return multiplier / static_cast<double>(r.divisor);
+  return std::ldexp(multiplier, r.shift - 31);
+}
+
+// Anything, the ends, or what lands beside the middle between two codes.
+std::int32_t draw_accumulator(Entropy& e, const Case& c, const Rescale& r) {
+  if (e.one_in(8)) return e.one_in(2) ? INT32_MIN : INT32_MAX;
+  if (e.one_in(4)) return static_cast<std::int32_t>(e.next(4)) >> e.below(32);
+  const double multiplier = multiplier_of(c, r);
+  const double wanted = (any_code(e, c.options) - r.zero_point + 0.5) / (multiplier > 0 ? multiplier : 1.0) - r.bias;
+  const double near_middle = wanted + static_cast<double>(e.below(3)) - 1;
+  return static_cast<std::int32_t>(std::clamp(near_middle, double{INT32_MIN}, double{INT32_MAX}));
+}
+
+void fill_accumulators(Entropy& e, const std::vector<Block>& blocks, Case& c) {
+  c.accumulators.resize(element_count(c.shape));
+  for (const Block& block : blocks) {
+    const Rescale r = draw_rescale(e, c);
+    c.rescales.push_back(r);
+    for (std::size_t i = 0; i < block.size(); ++i) c.accumulators[block.at(i)] = draw_accumulator(e, c, r);
+  }
+}
+
+void fill_codes(Entropy& e, const std::vector<Block>& blocks, Case& c) {
+  c.codes.resize(element_count(c.shape));
+  for (std::int32_t& code : c.codes) code = any_code(e, c.options);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (e.one_in(3)) aim_value_at_tie(e, c, c.given[b], c.codes[blocks[b].at(0)]);
+  }
+}
+
+// The scheme of an operation that the space has one for.
+std::string draw_scheme(Entropy& e, const DrawSpace& space, Operation& operation) {
+  std::vector<Operation> operations;
+  for (const Operation op : space.operations) {
+    if (!schemes_for(space, op).empty()) operations.push_back(op);
+  }
+  operation = pick(e, operations);
+  return pick(e, schemes_for(space, operation));
 }
 
 }  // namespace
@@ -291,24 +431,35 @@ std::uint64_t ByteEntropy::next(int bytes) {
   return value;
 }
 
+std::vector<std::string> schemes_for(const DrawSpace& space, Operation operation) {
+  std::vector<std::string> suitable;
+  for (const std::string& name : space.schemes) {
+    const bool requantizes = scheme_named(name)->codes == CodeKind::requantized;
+    if (requantizes == (operation == Operation::requantize)) suitable.push_back(name);
+  }
+  return suitable;
+}
+
 Drawn draw_case(Entropy& e, const DrawSpace& space) {
   Drawn drawn;
   Case& c = drawn.c;
-  c.op = pick(e, space.operations);
-  c.scheme = pick(e, space.schemes);
+  c.scheme = draw_scheme(e, space, c.op);
+  const SchemeInfo& scheme = *scheme_named(c.scheme);
   c.format = pick(e, space.formats);
-  c.options = draw_options(e, space, scheme_named(c.scheme)->symmetric);
+  c.options = draw_options(e, space, scheme);
   c.shape = draw_shape(e, c.options);
   const std::vector<Block> blocks = cut(c.shape, c.options);
+  if (c.op == Operation::requantize) {
+    fill_accumulators(e, blocks, c);
+    drawn.kind = "accumulators";
+    return drawn;
+  }
   if (takes_qparams(c.op)) {
-    for (std::size_t b = 0; b < blocks.size(); ++b) c.given.push_back(draw_qparams(e, c));
+    const Bits tensor_scale = scheme.two_levels ? draw_positive(e, Format::f32) : 0;
+    for (std::size_t b = 0; b < blocks.size(); ++b) c.given.push_back(draw_qparams(e, c, tensor_scale));
   }
   if (c.op == Operation::dequantize) {
-    c.codes.resize(element_count(c.shape));
-    for (std::int32_t& code : c.codes) code = any_code(e, c.options);
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      if (e.one_in(3)) aim_value_at_tie(e, c, c.given[b], c.codes[blocks[b].at(0)]);
-    }
+    fill_codes(e, blocks, c);
     drawn.kind = "codes";
     return drawn;
   }
@@ -326,9 +477,10 @@ Drawn draw_case(Entropy& e, const DrawSpace& space) {
 
 std::span<const std::string_view> recipe_names() {
   static const auto kNames = [] {
-    std::array<std::string_view, kRecipes.size() + 1> names;
+    std::array<std::string_view, kRecipes.size() + 2> names;
     std::transform(kRecipes.begin(), kRecipes.end(), names.begin(), [](const Recipe& r) { return r.name; });
-    names.back() = "codes";
+    names[kRecipes.size()] = "codes";
+    names.back() = "accumulators";
     return names;
   }();
   return kNames;

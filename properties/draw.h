@@ -40,17 +40,32 @@ class ByteEntropy final : public Entropy {
   std::span<const std::uint8_t> data_;
 };
 
-/// What may be drawn. Each list must not be empty; what stands twice in it is drawn twice as often.
+/// What may be drawn. Each list must not be empty; what stands twice in it is drawn twice as often. Of the operations
+/// only those are drawn for which there is a scheme.
 struct DrawSpace {
-  std::vector<std::string> schemes = {"assay.symmetric", "assay.asymmetric"};
+  std::vector<std::string> schemes = {"assay.symmetric",
+                                      "assay.asymmetric",
+                                      "assay.symmetric",
+                                      "assay.asymmetric",
+                                      "assay.float",
+                                      "assay.mx",
+                                      "assay.nvfp4",
+                                      "fixed_point.exact",
+                                      "fixed_point.single_rounding",
+                                      "fixed_point.double_rounding",
+                                      "fixed_point.float_multiplier"};
   std::vector<Operation> operations = {Operation::round_trip, Operation::quantize, Operation::dequantize,
-                                       Operation::choose_qparams};
+                                       Operation::choose_qparams, Operation::requantize};
   std::vector<Format> formats = {Format::f32, Format::f32, Format::f16, Format::bf16};
   std::vector<Format> scale_formats = {Format::f32, Format::f16, Format::bf16};
   std::vector<Format> output_formats = {Format::f32, Format::f32, Format::f16, Format::bf16};
-  std::vector<Granularity> granularities = {Granularity::per_tensor, Granularity::per_axis, Granularity::per_block};
+  std::vector<Granularity> granularities = {Granularity::per_tensor, Granularity::per_axis, Granularity::per_block,
+                                            Granularity::per_tile};
   std::vector<int> bits = {8, 4, 2, 3, 5, 6, 7};
+  std::vector<Format> code_formats = {Format::e4m3fn, Format::e5m2, Format::e2m1};  ///< of float codes
 };
+/// The schemes of the space that this operation is for.
+std::vector<std::string> schemes_for(const DrawSpace& space, Operation operation);
 
 struct Drawn {
   Case c;

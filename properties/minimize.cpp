@@ -1,6 +1,7 @@
 #include "properties/minimize.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "oracle/oracle.h"
@@ -32,7 +33,7 @@ class Minimizer {
   }
 
   static bool valid(const Case& c) {
-    return check_case(c).empty() && check_scheme_options(*scheme_named(c.scheme), c.options).empty();
+    return check_case(c).empty() && check_scheme_case(*scheme_named(c.scheme), c).empty();
   }
 
   std::size_t size() const { return element_count(best_.shape); }
@@ -52,16 +53,18 @@ class Minimizer {
     c.options.granularity = Granularity::per_tensor;
     c.options.axis = Options{}.axis;
     c.options.block = Options{}.block;
+    c.options.block_rows = Options{}.block_rows;
     c.shape = {static_cast<std::int64_t>(block.size())};
-    c.x.clear();
-    c.codes.clear();
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      if (best_.x.empty())
-        c.codes.push_back(best_.codes[block.at(i)]);
-      else
-        c.x.push_back(best_.x[block.at(i)]);
-    }
+    const auto keep = [&](auto& to, const auto& from) {
+      if (from.empty()) return;
+      to.clear();
+      for (std::size_t i = 0; i < block.size(); ++i) to.push_back(from[block.at(i)]);
+    };
+    keep(c.x, best_.x);
+    keep(c.codes, best_.codes);
+    keep(c.accumulators, best_.accumulators);
     if (!best_.given.empty()) c.given = {best_.given[index]};
+    if (!best_.rescales.empty()) c.rescales = {best_.rescales[index]};
     return c;
   }
 
@@ -88,7 +91,8 @@ class Minimizer {
     };
     drop(c.x);
     drop(c.codes);
-    c.shape = {static_cast<std::int64_t>(std::max(c.x.size(), c.codes.size()))};
+    drop(c.accumulators);
+    c.shape = {static_cast<std::int64_t>(input_size(c))};
     return c;
   }
 
@@ -103,6 +107,8 @@ class Minimizer {
     attempt([&](Options& o) { o.narrow_range = plain.narrow_range; });
     attempt([&](Options& o) { o.is_signed = plain.is_signed; });
     attempt([&](Options& o) { o.bits = plain.bits; });
+    attempt([&](Options& o) { o.packing = plain.packing; });
+    attempt([&](Options& o) { o.output_format = plain.output_format; });
     // A pattern of a given scale means another number in another format, so it stays with its format.
     if (best_.given.empty()) attempt([&](Options& o) { o.scale_format = plain.scale_format; });
     return better;
@@ -120,7 +126,37 @@ class Minimizer {
     for (std::size_t i = 0; i < best_.codes.size(); ++i) {
       better |= replace([i](Case& c) -> std::int32_t& { return c.codes[i]; }, 0);
     }
+    for (std::size_t i = 0; i < best_.accumulators.size(); ++i) {
+      better |= smaller([i](Case& c) -> std::int32_t& { return c.accumulators[i]; });
+    }
+    for (std::size_t b = 0; b < best_.rescales.size(); ++b) better |= rounder_rescale(b);
     return better;
+  }
+
+  bool rounder_rescale(std::size_t b) {
+    bool better = smaller([b](Case& c) -> std::int32_t& { return c.rescales[b].bias; });
+    better |= smaller([b](Case& c) -> std::int32_t& { return c.rescales[b].zero_point; });
+    better |= smaller([b](Case& c) -> std::int32_t& { return c.rescales[b].shift; });
+    better |= smaller([b](Case& c) -> std::int64_t& { return c.rescales[b].multiplier; });
+    better |= smaller([b](Case& c) -> std::int64_t& { return c.rescales[b].divisor; });
+    if (best_.rescales[b].scale != 0)
+      better |= rounder(Format::f32, [b](Case& c) -> Bits& { return c.rescales[b].scale; });
+    return better;
+  }
+
+  // Zero, then with the sign dropped, then with the low bits cleared.
+  template <typename Field>
+  bool smaller(Field field) {
+    using Number = std::remove_reference_t<decltype(field(best_))>;
+    const Number now = field(best_);
+    if (now == 0) return false;
+    if (replace(field, Number{0}) || replace(field, Number{1})) return now != 1;
+    if (now < 0 && now != std::numeric_limits<Number>::min() && replace(field, static_cast<Number>(-now))) return true;
+    for (int drop = std::numeric_limits<Number>::digits - 1; drop > 0; --drop) {
+      const Number rounded = static_cast<Number>(now >> drop << drop);
+      if (rounded != 0 && rounded != now && replace(field, rounded)) return true;
+    }
+    return false;
   }
 
   template <typename Field, typename Value>
@@ -134,9 +170,10 @@ class Minimizer {
   template <typename Field>
   bool rounder(Format format, Field field) {
     const Bits now = field(best_);
-    const Bits one = infinity(format) >> 1 & ~((Bits{1} << (info(format).precision - 1)) - 1);
+    const Bits one = round_double(format, 1.0);
     if (now == 0 || now == one) return false;
     if (replace(field, Bits{0}) || replace(field, one)) return true;
+    if (info(format).precision == 1) return false;
     if (is_nan(format, now)) return replace(field, quiet_nan(format));
     bool better = false;
     if (is_negative(format, now)) better = replace(field, now & ~sign_bit(format));

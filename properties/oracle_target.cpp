@@ -23,16 +23,15 @@ std::vector<std::int32_t> read_codes(const void* from, const Options& options, s
   return codes;
 }
 
-void write_codes(void* to, const std::vector<std::int32_t>& codes) {
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    static_cast<std::uint8_t*>(to)[i] = static_cast<std::uint8_t>(codes[i]);
+void write_codes(void* to, const Options& options, const std::vector<std::int32_t>& codes) {
+  for (std::size_t i = 0; i < codes.size(); ++i) store_code(to, options, i, codes[i]);
 }
 
 std::vector<QParams> read_qparams(const Request& r, const void* scales, const std::int32_t* zero_points) {
   const std::size_t blocks = cut(r.shape, r.options).size();
   const std::vector<Bits> patterns = read_patterns(scales, r.options.scale_format, blocks);
   std::vector<QParams> qparams(blocks);
-  for (std::size_t b = 0; b < blocks; ++b) qparams[b] = {patterns[b], zero_points[b]};
+  for (std::size_t b = 0; b < blocks; ++b) qparams[b] = {patterns[b], zero_points[b], r.tensor_scale};
   return qparams;
 }
 
@@ -57,7 +56,7 @@ Case question(const Request& r, Operation op, const void* x) {
 // A case of the scheme that the oracle can answer; what a target was handed may be anything.
 bool answerable(const Case& c) {
   const SchemeInfo* scheme = scheme_named(c.scheme);
-  return scheme != nullptr && check_scheme_options(*scheme, c.options).empty() && check_case(c).empty();
+  return scheme != nullptr && check_case(c).empty() && check_scheme_case(*scheme, c).empty();
 }
 
 void report(const Answer& answer, Counts* counts) {
@@ -78,9 +77,43 @@ Target oracle_target(const Oracle& oracle, std::string_view scheme) {
                                Counts* counts) {
     const Case c = question(r, Operation::choose_qparams, x);
     if (!answerable(c)) return Status::failed;
-    const Answer answer = legal_answer(oracle, c);
+    // Under the scale of the tensor as it was told, which need not be the legal one.
+    Answer answer;
+    std::vector<Bits> inputs;
+    for (const Block& block : cut(c.shape, c.options)) {
+      inputs.clear();
+      for (std::size_t i = 0; i < block.size(); ++i) inputs.push_back(c.x[block.at(i)]);
+      const QParams q = oracle.choose_qparams(c.scheme, c.options, c.format, inputs, r.tensor_scale);
+      for (const Bits bits : inputs) count_element(answer.counts, oracle, c.options, c.format, q, bits);
+      answer.qparams.push_back(q);
+    }
     write_qparams(r, scales, zero_points, answer.qparams);
     report(answer, counts);
+    return Status::ok;
+  };
+  t.choose_tensor_scale = [&oracle](const Request& r, const void* x, Bits* tensor_scale) {
+    const Case c = question(r, Operation::choose_qparams, x);
+    if (!answerable(c)) return Status::failed;
+    *tensor_scale = oracle.choose_tensor_scale(c.scheme, c.format, c.x);
+    return Status::ok;
+  };
+  t.pack = [](const Request& r, const void* codes, void* packed) {
+    const std::vector<std::uint8_t> bytes = pack(r.options, read_codes(codes, r.options, element_count(r.shape)));
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::uint8_t*>(packed));
+    return Status::ok;
+  };
+  t.unpack = [](const Request& r, const void* packed, void* codes) {
+    const std::size_t n = element_count(r.shape);
+    const std::span bytes(static_cast<const std::uint8_t*>(packed), packed_bytes(r.options, n));
+    write_codes(codes, r.options, unpack(r.options, bytes, n));
+    return Status::ok;
+  };
+  t.requantize = [&oracle](const Request& r, const std::int32_t* accumulators, const Rescale* rescales, void* codes) {
+    Case c = question(r, Operation::requantize, nullptr);
+    c.accumulators.assign(accumulators, accumulators + element_count(r.shape));
+    c.rescales.assign(rescales, rescales + cut(r.shape, r.options).size());
+    if (!answerable(c)) return Status::failed;
+    write_codes(codes, r.options, legal_answer(oracle, c).codes);
     return Status::ok;
   };
   t.quantize = [&oracle](const Request& r, const void* x, const void* scales, const std::int32_t* zero_points,
@@ -89,7 +122,7 @@ Target oracle_target(const Oracle& oracle, std::string_view scheme) {
     c.given = read_qparams(r, scales, zero_points);
     if (!answerable(c)) return Status::failed;
     const Answer answer = legal_answer(oracle, c);
-    write_codes(codes, answer.codes);
+    write_codes(codes, r.options, answer.codes);
     report(answer, counts);
     return Status::ok;
   };
@@ -130,8 +163,8 @@ Target recorded_target(const CaseFile& file) {
     if (!same_input(r, x)) return legal(r, x, scales, zero_points, codes, counts);
     // Under a recorded scale that is no scale there are no other codes than the recorded ones.
     if (legal(r, x, scales, zero_points, codes, counts) != Status::ok)
-      write_codes(codes, std::vector<std::int32_t>(element_count(r.shape)));
-    write_codes(codes, faulty.codes);
+      write_codes(codes, r.options, std::vector<std::int32_t>(element_count(r.shape)));
+    write_codes(codes, r.options, faulty.codes);
     return Status::ok;
   };
   t.dequantize = [legal = t.dequantize, asked, faulty, given = file.c.codes](
@@ -147,6 +180,17 @@ Target recorded_target(const CaseFile& file) {
     }
     write_patterns(values, r.options.output_format, faulty.values);
     return Status::ok;
+  };
+  t.unpack = [legal = t.unpack, asked, faulty](const Request& r, const void* packed, void* codes) {
+    const Status status = legal(r, packed, codes);
+    if (asked(r)) write_codes(codes, r.options, faulty.codes);
+    return status;
+  };
+  t.requantize = [legal = t.requantize, asked, faulty](const Request& r, const std::int32_t* accumulators,
+                                                       const Rescale* rescales, void* codes) {
+    const Status status = legal(r, accumulators, rescales, codes);
+    if (asked(r)) write_codes(codes, r.options, faulty.codes);
+    return status;
   };
   return t;
 }

@@ -25,13 +25,21 @@ struct Verdict {
   std::size_t index = 0;  ///< fail: the element (or, for qparams, the block) it is about
 };
 
-/// A row of the catalogue.
+/// The operations whose cases a property can judge: bit(a) | bit(b).
+using OperationSet = std::uint8_t;
+constexpr OperationSet bit(Operation operation) {
+  return static_cast<OperationSet>(1u << static_cast<unsigned>(operation));
+}
+
+/// A row of the catalogue. `judge_case` is for cases of `operations` only.
 struct Property {
   std::string_view id;           ///< a claim, such as "saturates"; also the requirement id of reports
   std::string_view requirement;  ///< where the demand comes from
   std::string_view statement;    ///< the claim in one sentence
-  Verdict (*check)(const Target& target, const Case& c, const Oracle& oracle);
+  OperationSet operations;
+  Verdict (*judge_case)(const Target& target, const Case& c, const Oracle& oracle);
 };
+Verdict check(const Property& property, const Target& target, const Case& c, const Oracle& oracle);
 
 /// Every property, the most specific first, so that a fault is named by the narrowest claim it breaks.
 std::span<const Property> catalogue();
@@ -91,6 +99,16 @@ struct InputEvidence {
   std::vector<std::uint64_t> code_counts;  ///< by code, qmin first
 };
 
+/// One corner of the case space, and how many cases in it were judged on each target.
+struct Combination {
+  std::string scheme;
+  std::string codes;        ///< "s8", "u4", "e2m1"
+  std::string format;       ///< of x; "codes" for dequantize, "int32" for requantize
+  std::string granularity;  ///< as in options
+  std::map<std::string, std::uint64_t> judged;  ///< by target; a case counts once, however many properties judged it
+  std::uint64_t unsupported = 0;                ///< cases about which no property could say anything
+};
+
 struct Environment {
   std::string assay_version, commit, compiler, flags, cpu, os;
   std::vector<std::string> isas_run, isas_compiled;
@@ -112,6 +130,7 @@ struct Evidence {
   std::uint64_t oracle_cross_checks = 0;  ///< answers in which all three oracles were compared, with no difference
   std::vector<std::string> incomplete;    ///< required things that did not run; not empty: verdict incomplete
   std::map<std::string, std::uint64_t> case_kinds;  ///< how many cases of each kind were drawn
+  std::vector<Combination> combinations;            ///< all that the schemes of the audit have
 };
 
 }  // namespace assay

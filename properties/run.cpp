@@ -9,13 +9,13 @@
 namespace assay {
 
 Verdict judge(const Property& property, const Target& target, const Case& c) {
-  const Verdict verdict = property.check(target, c, fast_oracle());
+  const Verdict verdict = check(property, target, c, fast_oracle());
   if (verdict.outcome != Outcome::fail) return verdict;
-  const Verdict confirmed = property.check(target, c, exact_oracle());
+  const Verdict confirmed = check(property, target, c, exact_oracle());
   if (confirmed.outcome == Outcome::fail) return confirmed;
   // A target that answers differently each time may fail once and pass once: ask the fast oracle again before blaming
   // it.
-  if (property.check(target, c, fast_oracle()).outcome != Outcome::fail) return verdict;
+  if (check(property, target, c, fast_oracle()).outcome != Outcome::fail) return verdict;
   throw std::logic_error(
       fmt::format("the fast oracle rejects what the exact oracle accepts: property {}, {} against {}", property.id,
                   verdict.legal, verdict.got));
@@ -24,7 +24,7 @@ Verdict judge(const Property& property, const Target& target, const Case& c) {
 Finding minimized_finding(const Property& property, const Target& target, const Case& c, const Verdict& verdict,
                           std::size_t budget) {
   const auto still = [&](const Case& candidate) {
-    const Verdict v = property.check(target, candidate, fast_oracle());
+    const Verdict v = check(property, target, candidate, fast_oracle());
     return v.outcome == Outcome::fail && v.kind == verdict.kind;
   };
   Finding finding;

@@ -275,6 +275,65 @@ Html kinds_section(const Json& report) {
       html("<div class=\"narrow\">{}</div>", table("Kinds of cases", head, html("<tbody>\n{}</tbody>", rows))));
 }
 
+// ---------------------------------------------------------------------------------------------------- combinations
+
+// What stands in one cell of the table: the fewest cases that any target was judged on, or why there are none.
+Html combination_cell(const Json& c) {
+  if (!c.at("empty_because").is_null())
+    return html("<td class=\"num none\"><abbr title=\"{}\">○</abbr></td>", c.at("empty_because"));
+  std::uint64_t least = UINT64_MAX;
+  for (const auto& [target, cases] : c.at("judged").items()) least = std::min(least, count(cases));
+  return html("<td class=\"num\">{}</td>", grouped(least));
+}
+
+Html combinations_of_scheme(const Json& all, const std::string& scheme) {
+  std::vector<std::pair<std::string, std::string>> columns;
+  std::vector<std::string> codes;
+  std::map<std::string, Html> cells;
+  const auto once = [](auto& list, const auto& item) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  };
+  for (const Json& c : all) {
+    if (c.at("scheme") != scheme) continue;
+    once(columns, std::pair{str(c.at("format")), str(c.at("granularity"))});
+    once(codes, str(c.at("codes")));
+    cells[str(c.at("codes")) + str(c.at("format")) + str(c.at("granularity"))] = combination_cell(c);
+  }
+  Html head = html("<th>Codes</th>");
+  for (const auto& [format, granularity] : columns)
+    head += html("<th class=\"num\">{}<small>{}</small></th>", format, granularity);
+  Html rows;
+  for (const std::string& code : codes) {
+    Html row = html("<th scope=\"row\"><code>{}</code></th>", code);
+    for (const auto& [format, granularity] : columns) {
+      const auto found = cells.find(code + format + granularity);
+      row += found == cells.end() ? html("<td class=\"num none\">–</td>") : found->second;
+    }
+    rows += html("<tr>{}</tr>\n", row);
+  }
+  return html("<h3><code>{}</code></h3>\n{}", scheme,
+              table(fmt::format("Cases of {}", scheme), html("<tr>{}</tr>", head), html("<tbody>\n{}</tbody>", rows)));
+}
+
+Html combinations_section(const Json& report) {
+  const Json& all = report.at("combinations");
+  if (all.empty()) return section("combinations", "Case space", html("<p>No case was drawn.</p>\n"));
+  std::vector<std::string> schemes;
+  std::map<std::string, std::uint64_t> empty;
+  for (const Json& c : all) {
+    if (std::find(schemes.begin(), schemes.end(), str(c.at("scheme"))) == schemes.end())
+      schemes.push_back(str(c.at("scheme")));
+    if (!c.at("empty_because").is_null()) ++empty[str(c.at("empty_because"))];
+  }
+  Html body = html(
+      "<p class=\"soft\">Cases judged in every combination of codes, input format and granularity, on the target or "
+      "instruction set that saw the fewest. A column “codes” is decoding alone.</p>\n");
+  for (const auto& [reason, cells] : empty)
+    body += html("<p class=\"warn\"><b>○ {} empty:</b> {}.</p>\n", plural(cells, "combination"), reason);
+  for (const std::string& scheme : schemes) body += combinations_of_scheme(all, scheme);
+  return section("combinations", "Case space", body);
+}
+
 // ---------------------------------------------------------------------------------------------------- findings
 
 Html finding_body(const Json& f) {
@@ -420,10 +479,10 @@ Html approvals_section() {
 
 Html navigation() {
   static constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
-      {"not-covered", "Not covered"}, {"identity", "Identity"}, {"requirements", "Requirements"},
-      {"targets", "Targets"},         {"findings", "Findings"}, {"faults", "Detection power"},
-      {"inputs", "Inputs"},           {"oracle", "Oracle"},     {"reproduce", "Reproduce"},
-      {"approvals", "Approvals"}};
+      {"not-covered", "Not covered"}, {"identity", "Identity"},       {"requirements", "Requirements"},
+      {"targets", "Targets"},         {"combinations", "Case space"}, {"findings", "Findings"},
+      {"faults", "Detection power"},  {"inputs", "Inputs"},           {"oracle", "Oracle"},
+      {"reproduce", "Reproduce"},     {"approvals", "Approvals"}};
   return html("<nav aria-label=\"Sections\">{}</nav>\n", join(kPlaces, "\n", [](const auto& place) {
                 return html("<a href=\"#{}\">{}</a>", place.first, place.second);
               }));
@@ -442,6 +501,7 @@ std::string report_html(const nlohmann::ordered_json& report) {
   body += identity_section(report);
   body += requirements_section(report);
   body += matrix_section(report);
+  body += combinations_section(report);
   body += kinds_section(report);
   body += findings_section(report);
   body += faults_section(report);

@@ -310,6 +310,21 @@ void decide(Json& report, const Evidence& evidence) {
   report["reasons"] = texts(reasons);
 }
 
+// Why a corner of the case space is empty; nothing if it is not.
+Json reason_of(const Combination& c) {
+  for (const auto& [target, cases] : c.judged) {
+    if (cases > 0) return nullptr;
+  }
+  return c.unsupported > 0 ? "the target does not offer it" : "not drawn with this effort";
+}
+
+Json combination_json(const Combination& c) {
+  Json judged = Json::object();
+  for (const auto& [target, cases] : c.judged) judged[text(target).get<std::string>()] = cases;
+  return {{"scheme", text(c.scheme)},           {"codes", text(c.codes)}, {"format", text(c.format)},
+          {"granularity", text(c.granularity)}, {"judged", judged},       {"empty_because", reason_of(c)}};
+}
+
 Json environment_json(const Environment& e) {
   return {{"assay_version", text(e.assay_version)},
           {"commit", text(e.commit)},
@@ -347,6 +362,7 @@ nlohmann::ordered_json report_json(const Evidence& evidence) {
   report["requirements"] = requirements_json(evidence);
   report["case_kinds"] = Json::object();
   for (const auto& [kind, count] : evidence.case_kinds) report["case_kinds"][text(kind).get<std::string>()] = count;
+  report["combinations"] = list_of(evidence.combinations, combination_json);
   report["oracle_cross_checks"] = evidence.oracle_cross_checks;
   report["findings"] = list_of(evidence.findings, finding_json);
   report["certificates"] = Json::array();

@@ -17,6 +17,7 @@ namespace assay::cli {
 struct Effort {
   std::string_view name;
   std::size_t drawn_cases;  ///< before each row, each judged by every property
+  std::size_t least_cases;  ///< drawn at least in every combination of codes, format and granularity
   std::size_t fault_cases;  ///< at most, until the property that must kill a fault has killed it
 };
 std::span<const Effort> efforts();

@@ -61,7 +61,7 @@ Fed as_stored(const Tensor& tensor) { return {tensor.format, tensor.original.dat
 Fed as_floats(const Tensor& tensor) { return {kInput, reinterpret_cast<const std::byte*>(tensor.x.data())}; }
 
 Request request_of(const Trial& trial, Format format) {
-  return {trial.configuration.scheme, trial.options(), format, trial.tensor.shape};
+  return {trial.configuration.scheme, trial.options(), format, trial.tensor.shape, 0};
 }
 
 std::vector<Bits> block_bits(const Tensor& tensor, const Block& block) {
@@ -94,7 +94,7 @@ void answer_block(Trial& trial, std::size_t b) {
   const Options& options = trial.options();
   const CodeRange range = code_range(options);
   const std::vector<Bits> x = block_bits(trial.tensor, trial.blocks[b]);
-  const QParams q = fast_oracle().choose_qparams(trial.configuration.scheme, options, kInput, x);
+  const QParams q = fast_oracle().choose_qparams(trial.configuration.scheme, options, kInput, x, 0);
   trial.qparams[b] = q;
   ValuesOfCodes value_of(options, q);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -130,7 +130,7 @@ struct Given {
   Counts counts;
 
   QParams qparams(const Options& options, std::size_t b) const {
-    return {load_pattern(scales.data(), options.scale_format, b), zero_points[b]};
+    return {load_pattern(scales.data(), options.scale_format, b), zero_points[b], 0};
   }
 };
 

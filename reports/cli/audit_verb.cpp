@@ -37,8 +37,10 @@ std::vector<InputConfiguration> configurations_of(const AuditArguments& argument
     return chosen;
   }
   std::string refused;
+  const Settings settings = settings_of(arguments.settings);
   for (const std::string& name : schemes) {
-    const Options options = options_of(arguments.settings);
+    if (scheme_of(name).codes != CodeKind::integer) continue;
+    const Options options = with_settings(scheme_of(name).defaults, settings);
     const std::string problem = check_scheme_options(scheme_of(name), options);
     if (problem.empty())
       chosen.push_back({name, options});

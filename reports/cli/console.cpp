@@ -104,19 +104,26 @@ std::string unknown(std::string_view kind, std::string_view wrong, std::span<con
   return fmt::format("unknown {} '{}'; the nearest is '{}'", kind, wrong, nearest_name(wrong, names));
 }
 
-Options options_of(const std::vector<std::string>& settings) {
-  Options options;
+Settings settings_of(const std::vector<std::string>& texts) {
   std::vector<std::string_view> keys;
-  const auto list = option_list(options);
+  Options scratch;
+  const auto list = option_list(scratch);
   for (const auto& [key, value] : list) keys.push_back(key);
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos) misused(fmt::format("--set takes key=value, not '{}'", setting));
-    const std::string_view key = std::string_view(setting).substr(0, equals);
+  Settings settings;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) misused(fmt::format("--set takes key=value, not '{}'", text));
+    const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) misused(unknown("option", key, keys));
-    const std::string problem = set_option(options, key, std::string_view(setting).substr(equals + 1));
+    const std::string problem = set_option(scratch, key, value);
     if (!problem.empty()) misused(problem);
+    settings.emplace_back(key, value);
   }
+  return settings;
+}
+
+Options with_settings(Options options, const Settings& settings) {
+  for (const auto& [key, value] : settings) set_option(options, key, value);
   return options;
 }
 

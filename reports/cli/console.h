@@ -69,7 +69,9 @@ const SchemeInfo& scheme_of(std::string_view name);
 std::string unknown(std::string_view kind, std::string_view wrong, std::span<const std::string_view> names);
 
 /// Options with the texts of --set applied, each "key=value".
-Options options_of(const std::vector<std::string>& settings);
+using Settings = std::vector<std::pair<std::string, std::string>>;
+Settings settings_of(const std::vector<std::string>& settings);
+Options with_settings(Options options, const Settings& settings);
 
 /// The file appears whole or not at all. A Failure of Exit::usage if it cannot be written.
 void write_file(const std::filesystem::path& path, std::string_view content);

@@ -38,9 +38,13 @@ Json answer_json(const Case& c, const Answer& answer) {
     scales.push_back(q.scale);
     zero_points.push_back(q.zero_point);
   }
+  if (c.op == Operation::requantize) return {{"codes", answer.codes}};
   const Format s = c.options.scale_format, o = c.options.output_format;
   Json j = {{"scale", {{"format", info(s).name}, {"bits", one_or_list(hex_list(s, scales))}}},
             {"zero_point", one_or_list(zero_points)}};
+  if (const Bits tensor_scale = answer.qparams.front().tensor_scale; tensor_scale != 0) {
+    j["tensor_scale"] = {{"format", info(Format::f32).name}, {"bits", to_hex(Format::f32, tensor_scale)}};
+  }
   if (!answer.codes.empty()) j["codes"] = answer.codes;
   if (!answer.values.empty()) j["values"] = {{"format", info(o).name}, {"bits", hex_list(o, answer.values)}};
   j["nan"] = answer.counts.nan;
@@ -65,12 +69,12 @@ bool next_line(std::istream& in, std::string& line) {
 }  // namespace
 
 Exit oracle(const OracleArguments& arguments) {
-  Case defaults;
+  CaseDefaults defaults;
   const Oracle& definition = definition_of(arguments.definition);
-  defaults.options = options_of(arguments.settings);
+  defaults.settings = settings_of(arguments.settings);
   if (!arguments.scheme.empty()) {
     const SchemeInfo& scheme = scheme_of(arguments.scheme);
-    const std::string problem = check_scheme_options(scheme, defaults.options);
+    const std::string problem = check_scheme_options(scheme, with_settings(scheme.defaults, defaults.settings));
     if (!problem.empty()) misused(problem);
     defaults.scheme = scheme.name;
   }

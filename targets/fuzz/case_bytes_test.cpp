@@ -35,8 +35,8 @@ Bytes random_bytes(Entropy& e) {
 std::string what_is_wrong(const Case& c) {
   const SchemeInfo* scheme = scheme_named(c.scheme);
   if (scheme == nullptr) return "unknown scheme";
-  const std::string options = check_scheme_options(*scheme, c.options);
-  return options.empty() ? check_case(c) : options;
+  const std::string problem = check_case(c);
+  return problem.empty() ? check_scheme_case(*scheme, c) : problem;
 }
 
 template <typename T>
@@ -45,10 +45,16 @@ bool contains(const std::vector<T>& list, const T& value) {
 }
 
 bool in_space(const Case& c, const DrawSpace& space) {
-  return contains(space.operations, c.op) && contains(space.schemes, c.scheme) && contains(space.formats, c.format) &&
-         contains(space.scale_formats, c.options.scale_format) &&
-         contains(space.output_formats, c.options.output_format) && contains(space.bits, c.options.bits) &&
-         contains(space.granularities, c.options.granularity);
+  const SchemeInfo& scheme = *scheme_named(c.scheme);
+  if (!contains(space.operations, c.op) || !contains(space.schemes, c.scheme) || !contains(space.formats, c.format))
+    return false;
+  if (scheme.codes == CodeKind::requantized) return true;
+  const bool own_scale = scheme.defaults.scale_format != Format::f32;
+  const bool codes = c.options.code_format ? scheme.two_levels || contains(space.code_formats, *c.options.code_format)
+                                           : contains(space.bits, c.options.bits);
+  return codes && (own_scale || contains(space.scale_formats, c.options.scale_format)) &&
+         contains(space.output_formats, c.options.output_format) &&
+         (contains(space.granularities, c.options.granularity) || c.options.granularity == scheme.defaults.granularity);
 }
 
 Case bare(Case c) {
@@ -115,12 +121,12 @@ TEST(DecodeCase, RandomBytesReachEveryChoiceInBothModes) {
       narrow.insert(c.options.narrow_range);
       ranks.insert(c.shape.size());
     }
-    EXPECT_EQ(operations.size(), 4u);
-    EXPECT_EQ(schemes.size(), 2u);
+    EXPECT_EQ(operations.size(), 5u);
+    EXPECT_EQ(schemes.size(), 9u);
     EXPECT_EQ(formats.size(), 4u);
-    EXPECT_EQ(scale_formats.size(), 4u);
-    EXPECT_EQ(granularities.size(), 3u);
-    EXPECT_EQ(bits.size(), 7u);
+    EXPECT_EQ(scale_formats.size(), 6u);
+    EXPECT_EQ(granularities.size(), 4u);
+    EXPECT_EQ(bits.size(), 8u);
     EXPECT_EQ(is_signed.size(), 2u);
     EXPECT_EQ(narrow.size(), 2u);
     EXPECT_GE(ranks.size(), 3u);
@@ -132,7 +138,7 @@ TEST(EncodeCase, DecodesToTheSameDrawnCase) {
   SeededEntropy entropy(4);
   for (int i = 0; i < 20000; ++i) {
     Case c = draw_case(entropy, space).c;
-    c.options.output_format = formats()[entropy.below(formats().size())].format;
+    if (c.op != Operation::requantize) c.options.output_format = space.formats[entropy.below(space.formats.size())];
     const auto bytes = encode_case(c);
     ASSERT_TRUE(bytes.has_value());
     ASSERT_EQ(decode_case(*bytes, space), c);
@@ -190,8 +196,8 @@ TEST(EncodeCase, LayoutIsTheOneOfTheReadme) {
   c.x = {0x3f800000, 0x7fc00000};
   c.given = {{0x3c00, -8}, {0x0001, 7}};
   ASSERT_EQ(check_case(c), "");
-  const Bytes expected = {0, 1,    1,    0,    4,    1,    1, 0, 1, 1,    32,   0, 0, 0,    1,   2,
-                          0, 0x00, 0x3c, 0xf8, 0x01, 0x00, 7, 0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f};
+  const Bytes expected = {0, 1, 1, 0, 4,    1,    0,    1,    0,    0, 0, 1, 1,    32,   0, 0, 0,    1,
+                          0, 1, 2, 0, 0x00, 0x3c, 0xf8, 0x01, 0x00, 7, 0, 0, 0x80, 0x3f, 0, 0, 0xc0, 0x7f};
   EXPECT_EQ(encode_case(c), expected);
 }
 

@@ -45,7 +45,8 @@ DrawSpace space_of(std::vector<Operation> operations) {
 
 DrawSpace space_of_blocks() {
   DrawSpace space;
-  space.granularities = {Granularity::per_block, Granularity::per_axis};
+  space.granularities = {Granularity::per_block, Granularity::per_axis, Granularity::per_tile};
+  space.operations = {Operation::round_trip, Operation::quantize, Operation::dequantize, Operation::choose_qparams};
   return space;
 }
 
@@ -104,6 +105,7 @@ std::span<const FuzzTarget> fuzz_targets() {
       {"qparams", space_of({Operation::choose_qparams}), {"legal_qparams"}, true},
       {"quantize", space_of({Operation::quantize}), {"legal_codes"}, true},
       {"dequantize", space_of({Operation::dequantize}), {"legal_values"}, true},
+      {"requantize", space_of({Operation::requantize}), {"requantize_exact"}, true},
       {"round_trip", space_of({Operation::round_trip}), {"legal_qparams", "legal_codes", "legal_values"}, true},
       {"blockwise", space_of_blocks(), {"legal_qparams", "legal_codes", "legal_values"}, true},
       {"isa_agreement", {}, {"isa_agree"}, false},
@@ -115,7 +117,10 @@ CaseFuzzer::CaseFuzzer(std::string_view name)
     : row_(*std::find_if(fuzz_targets().begin(), fuzz_targets().end(),
                          [name](const FuzzTarget& row) { return row.name == name; })),
       target_(target_under_test()) {
+  OperationSet asked = 0;
+  for (const Operation op : row_.space.operations) asked = static_cast<OperationSet>(asked | bit(op));
   for (const Property& property : catalogue()) {
+    if ((property.operations & asked) == 0) continue;
     const bool always = std::find(row_.always.begin(), row_.always.end(), property.id) != row_.always.end();
     if (!always && !row_.others_in_turn) continue;
     judged_.push_back(&property);

@@ -418,7 +418,7 @@ void dequantize(const std::uint8_t* codes, bool is_signed, std::size_t n, const 
       return dequantize_as<AsF32>(codes, is_signed, n, affine, values);
     case FloatFormat::f16:
       return dequantize_as<AsNarrow<to_f16>>(codes, is_signed, n, affine, values);
-    case FloatFormat::bf16:
+    default:
       return dequantize_as<AsNarrow<to_bf16>>(codes, is_signed, n, affine, values);
   }
 }
@@ -496,8 +496,12 @@ KernelList make_kernel_list() {
     chosen.Update(target);
     const std::size_t index = (HWY_TARGETS & (HWY_TARGETS - 1)) == 0 ? 0 : chosen.GetIndex();
     list.names[list.size] = name;
-    list.kernels[list.size] = {name, HWY_DISPATCH_TABLE(extend_range)[index], HWY_DISPATCH_TABLE(quantize)[index],
-                               HWY_DISPATCH_TABLE(dequantize)[index], HWY_DISPATCH_TABLE(widen)[index]};
+    list.kernels[list.size] = {name,
+                               index,
+                               HWY_DISPATCH_TABLE(extend_range)[index],
+                               HWY_DISPATCH_TABLE(quantize)[index],
+                               HWY_DISPATCH_TABLE(dequantize)[index],
+                               HWY_DISPATCH_TABLE(widen)[index]};
     ++list.size;
   }
   return list;
@@ -509,6 +513,10 @@ const KernelList& kernel_list() {
   static const KernelList list = make_kernel_list();
   return list;
 }
+
+bool is_isa(Isa isa) { return isa.index >= 0 && isa.index < kernel_list().size; }
+
+std::size_t dispatch_index(Isa isa) { return kernel_list().kernels[isa.index].dispatch_index; }
 
 }  // namespace quantizer
 #endif  // HWY_ONCE

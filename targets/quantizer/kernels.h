@@ -7,6 +7,7 @@
 namespace quantizer {
 
 struct Counts;
+struct Isa;
 enum class FloatFormat : std::uint8_t;
 
 /// What one pass over elements learns about them. hi >= 0 >= lo, either may be -0; elements that are not finite only
@@ -26,6 +27,7 @@ struct Affine {
 /// All of them take any n and need the default floating-point environment.
 struct Kernels {
   const char* isa;
+  std::size_t dispatch_index;  ///< its place in the tables that Highway makes, the same in every file
   void (*extend_range)(const float* x, std::size_t n, Range& range);
   void (*quantize)(const float* x, std::size_t n, const Affine& affine, std::uint8_t* codes, Counts& counts);
   /// `values` are of `format`, rounded once.
@@ -44,5 +46,7 @@ struct KernelList {
   int size;
 };
 const KernelList& kernel_list();
+bool is_isa(Isa isa);
+std::size_t dispatch_index(Isa isa);  ///< of an isa that is one
 
 }  // namespace quantizer

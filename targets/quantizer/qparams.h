@@ -19,6 +19,12 @@ using Pattern = std::uint32_t;
 bool is_positive_finite(FloatFormat format, Pattern scale);
 float to_float(FloatFormat format, Pattern scale);  ///< exact
 
+/// The scale of a block times that of the tensor, exactly; for float codes.
+double scale_in_full(const Spec& spec, Pattern scale);
+
+/// Of Scheme::nvfp4, for the greatest finite magnitude of the tensor.
+float tensor_scale_for(float amax);
+
 struct QParams {
   Pattern scale;
   std::int32_t zero_point;

@@ -92,7 +92,7 @@ void add_all() {
   add("plain/divide", [](Buffers& b, std::size_t n) { plain_divide(b.x.data(), n, b.codes.data()); });
   add("plain/dequantize", [](Buffers& b, std::size_t n) { plain_widen(b.codes.data(), n, b.values.data()); });
   Spec spec;
-  spec.symmetric = false;
+  spec.scheme = Scheme::asymmetric;
   for (int i = 0; isas()[i] != nullptr; ++i) {
     const Isa isa{i};
     const std::string name = isas()[i];

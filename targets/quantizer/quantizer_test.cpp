@@ -141,7 +141,7 @@ struct Chosen {
 };
 
 int reference_zero_point(const Spec& spec, Codes codes, float lo, float scale) {
-  if (spec.symmetric) return 0;
+  if (spec.scheme == Scheme::symmetric) return 0;
   const Wide low = Wide::of(lo) * 2, s = Wide::of(scale);
   for (int z = codes.qmin; z < codes.qmax; ++z) {
     const int order = low.compare(s * static_cast<unsigned>(2 * (z - codes.qmin) + 1));
@@ -161,7 +161,7 @@ Chosen reference_qparams(const Spec& spec, float hi, float lo) {
   const std::uint32_t largest = infinity_of(spec.scale_format) - 1;
   Wide numerator = Wide::of(hi) + Wide::of(lo);
   auto divisor = static_cast<unsigned>(codes.qmax - codes.qmin);
-  if (spec.symmetric) {
+  if (spec.scheme == Scheme::symmetric) {
     const auto qmax = static_cast<unsigned>(codes.qmax), minus_qmin = static_cast<unsigned>(-codes.qmin);
     const bool high = (Wide::of(hi) * minus_qmin).compare(Wide::of(lo) * qmax) >= 0;
     numerator = Wide::of(high ? hi : lo);
@@ -212,20 +212,20 @@ std::vector<Spec> all_specs() {
   std::vector<Spec> specs;
   for (int bits = 2; bits <= 8; ++bits) {
     for (FloatFormat format : {FloatFormat::f32, FloatFormat::f16, FloatFormat::bf16}) {
-      specs.push_back({true, bits, true, false, format});
-      specs.push_back({true, bits, true, true, format});
-      specs.push_back({false, bits, true, false, format});
-      specs.push_back({false, bits, true, true, format});
-      specs.push_back({false, bits, false, false, format});
+      specs.push_back({Scheme::symmetric, bits, true, false, format});
+      specs.push_back({Scheme::symmetric, bits, true, true, format});
+      specs.push_back({Scheme::asymmetric, bits, true, false, format});
+      specs.push_back({Scheme::asymmetric, bits, true, true, format});
+      specs.push_back({Scheme::asymmetric, bits, false, false, format});
     }
   }
   return specs;
 }
 
 std::string show(const Spec& spec) {
-  return std::string(spec.symmetric ? "symmetric" : "asymmetric") + " bits " + std::to_string(spec.bits) +
-         (spec.is_signed ? " signed" : " unsigned") + (spec.narrow_range ? " narrow" : "") + " format " +
-         std::to_string(static_cast<int>(spec.scale_format));
+  return std::string(spec.scheme == Scheme::symmetric ? "symmetric" : "asymmetric") + " bits " +
+         std::to_string(spec.bits) + (spec.is_signed ? " signed" : " unsigned") + (spec.narrow_range ? " narrow" : "") +
+         " format " + std::to_string(static_cast<int>(spec.scale_format));
 }
 
 int code_at(const Spec& spec, const std::vector<std::uint8_t>& codes, std::size_t i) {
@@ -425,7 +425,7 @@ TEST_P(OnIsa, RandomPatternsAndScales) {
   Random random(2);
   for (int round = 0; round < 300; ++round) {
     Spec spec;
-    spec.symmetric = false;
+    spec.scheme = Scheme::asymmetric;
     std::vector<float> x(1000);
     const std::uint32_t base = random() & 0x7F000000;
     for (float& element : x)
@@ -469,8 +469,8 @@ TEST_P(OnIsa, QparamsOfHardRanges) {
     const int exponent = spec.scale_format == FloatFormat::f32 ? -150 : -20;  // f32: among the subnormal scales
     const Codes range_of_codes = codes_of(spec);
     for (int i = 0; i < 300; ++i) {
-      const auto steps =
-          static_cast<float>(spec.symmetric ? range_of_codes.qmax : range_of_codes.qmax - range_of_codes.qmin);
+      const auto steps = static_cast<float>(
+          spec.scheme == Scheme::symmetric ? range_of_codes.qmax : range_of_codes.qmax - range_of_codes.qmin);
       const float scale = static_cast<float>((1u << digits) + 2 * (random() % (1u << (digits - 1))) + 1);
       const float hi = std::ldexp(steps * scale, exponent);
       const int below = -static_cast<int>(random() % 70);
@@ -528,7 +528,7 @@ TEST_P(OnIsa, EveryTailLength) {
     std::vector<float> x(n);
     for (float& element : x) element = any_float(random);
     Spec spec;
-    spec.symmetric = n % 2 == 0;
+    spec.scheme = n % 2 == 0 ? Scheme::symmetric : Scheme::asymmetric;
     check_tensor(spec, per_tensor(n), x, isa());
     // Ordinary elements only: the path without any settling.
     for (float& element : x) element = static_cast<float>(static_cast<int>(random() % 2000) - 1000) / 1000.0f;
@@ -561,7 +561,7 @@ TEST_P(OnIsa, AnyAlignmentAndNothingBeyond) {
       const float scale = 0.01f;
       const std::int32_t zero_point = 3;
       Spec spec;
-      spec.symmetric = false;
+      spec.scheme = Scheme::asymmetric;
       const Layout layout = per_tensor(n);
       const std::vector<float> copy(x.begin() + static_cast<std::ptrdiff_t>(offset), x.end());
       ASSERT_EQ(quantize(spec, layout, x.data() + offset, &scale, &zero_point, codes.data() + offset, nullptr, isa()),
@@ -622,7 +622,7 @@ TEST_P(OnIsa, GuardPages) {
     for (const bool at_start : {false, true}) {
       for (const FloatFormat format : {FloatFormat::f32, FloatFormat::f16}) {
         Spec spec;
-        spec.symmetric = false;
+        spec.scheme = Scheme::asymmetric;
         spec.scale_format = format;
         const std::size_t n = element_count(layout), blocks = block_count(layout);
         const Guarded x(n * 4, at_start), codes(n, at_start), values(n * 4, at_start),
@@ -650,7 +650,7 @@ TEST_P(OnIsa, DequantizesEveryByte) {
   for (const float scale : hard_scales(random, 200)) {
     for (const bool is_signed : {true, false}) {
       Spec spec;
-      spec.symmetric = false;
+      spec.scheme = Scheme::asymmetric;
       spec.is_signed = is_signed;
       spec.bits = 2 + static_cast<int>(random() % 7);
       const Codes range = codes_of(spec);
@@ -721,7 +721,7 @@ TEST_P(OnIsa, NarrowInputIsTheFloatThatItIs) {
     for (const Layout& layout : {per_tensor(x.size()), per_channel(64, 16, 64), per_channel(512, 128, 1),
                                  per_block(16, 4096, 33), per_block(64, 1024, 1024)}) {
       Spec spec;
-      spec.symmetric = false;
+      spec.scheme = Scheme::asymmetric;
       Spec narrow_spec = spec;
       narrow_spec.input_format = narrow.format;
       const std::size_t blocks = block_count(layout);
@@ -762,7 +762,7 @@ TEST_P(OnIsa, NarrowOutputIsRoundedOnce) {
   for (std::size_t i = 0; i < 256; ++i) codes[i] = static_cast<std::uint8_t>(i);
   for (const Narrow& narrow : kNarrow) {
     Spec spec;
-    spec.symmetric = false;
+    spec.scheme = Scheme::asymmetric;
     spec.is_signed = false;
     spec.output_format = narrow.format;
     for (std::uint32_t upper = 0; upper < 0x7F80; ++upper) {
@@ -801,7 +801,7 @@ TEST_P(OnIsa, CallersEnvironmentNeitherMattersNorChanges) {
   for (const std::vector<float>& input : {x, subnormal}) {
     for (const FloatFormat format : {FloatFormat::f32, FloatFormat::bf16}) {
       Spec spec;
-      spec.symmetric = false;
+      spec.scheme = Scheme::asymmetric;
       spec.scale_format = format;
       const Layout layout = per_block(10, 50, 7);
       struct Result {
@@ -873,11 +873,12 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
   }
   for (const std::uint16_t bad : std::initializer_list<std::uint16_t>{0x0000, 0x8000, 0x7C00, 0x7E00, 0xFC00, 0xBC00}) {
     const std::array<std::uint16_t, 2> scales = {0x3C00, bad};
-    expect(Status::bad_scale, Spec{true, 8, true, false, FloatFormat::f16}, layout, scales.data(), {0, 0});
+    expect(Status::bad_scale, Spec{Scheme::symmetric, 8, true, false, FloatFormat::f16}, layout, scales.data(), {0, 0});
   }
   for (const std::uint16_t bad : std::initializer_list<std::uint16_t>{0x0000, 0x8000, 0x7F80, 0x7FC0, 0xFF80, 0xBF80}) {
     const std::array<std::uint16_t, 2> scales = {0x3F80, bad};
-    expect(Status::bad_scale, Spec{true, 8, true, false, FloatFormat::bf16}, layout, scales.data(), {0, 0});
+    expect(Status::bad_scale, Spec{Scheme::symmetric, 8, true, false, FloatFormat::bf16}, layout, scales.data(),
+           {0, 0});
   }
   for (const Spec& spec : all_specs()) {
     if (spec.scale_format != FloatFormat::f32) continue;
@@ -887,9 +888,9 @@ TEST_P(OnIsa, RefusesWithoutWriting) {
     expect(Status::bad_zero_point, spec, layout, good.data(), {0, std::numeric_limits<std::int32_t>::max()});
   }
   for (const int bits : {-1, 0, 1, 9, 32})
-    expect(Status::bad_spec, Spec{true, bits, true, false}, layout, good.data(), {0, 0});
-  expect(Status::bad_spec, Spec{true, 8, false, false}, layout, good.data(), {0, 0});
-  expect(Status::bad_spec, Spec{false, 8, false, true}, layout, good.data(), {0, 0});
+    expect(Status::bad_spec, Spec{Scheme::symmetric, bits, true, false}, layout, good.data(), {0, 0});
+  expect(Status::bad_spec, Spec{Scheme::symmetric, 8, false, false}, layout, good.data(), {0, 0});
+  expect(Status::bad_spec, Spec{Scheme::asymmetric, 8, false, true}, layout, good.data(), {0, 0});
   const std::size_t huge = std::numeric_limits<std::size_t>::max();
   for (const Layout& bad : {per_block(1, 64, 0), per_block(huge, 2, 1), per_block(huge / 4, 5, 2), per_tensor(huge / 2),
                             per_channel(huge / 2, 1, 3), per_channel(3, huge / 2, 1),
@@ -972,7 +973,7 @@ TEST_P(OnIsa, DISABLED_AllInputsOfOneScale) {
     zero_point = static_cast<std::int32_t>(std::strtol(end, nullptr, 10));
   }
   Spec spec;
-  spec.symmetric = false;
+  spec.scheme = Scheme::asymmetric;
   const Codes codes = codes_of(spec);
   constexpr std::size_t kChunk = 1 << 16;
   std::vector<float> x(kChunk);
