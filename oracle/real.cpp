@@ -161,15 +161,11 @@ namespace {
 // The pattern of e8m0 for a positive number: gradual underflow has nothing to be gradual with.
 Bits nearest_power(Format format, const Real& value) {
   const FormatInfo& f = info(format);
-  const Real smallest(format, smallest_positive(format));
-  if (value <= smallest) return smallest_positive(format);
-  for (Bits pattern = smallest_positive(format); pattern < largest_finite(format); ++pattern) {
-    // The middle itself goes up: among significands of one bit, it is the carry that is even.
-    const Real middle = Real(format, pattern) * Real::ratio(3, 2);
-    if (value < middle) return pattern;
-  }
-  return value < Real(format, largest_finite(format)) * Real::ratio(3, 2) ? largest_finite(format)
-                                                                          : quiet_nan(f.format);
+  int exponent = floor_log2(value);
+  // The middle itself goes up: among significands of one bit, it is the carry that is even.
+  if (value >= power_of_two(exponent) * Real::ratio(3, 2)) ++exponent;
+  if (exponent > f.max_exponent) return quiet_nan(format);
+  return static_cast<Bits>(std::max(exponent, f.min_exponent) - f.min_exponent);
 }
 
 Bits overflow(Format format, Bits sign) {
@@ -215,6 +211,7 @@ Real rne(const Real& value) {
   const Fraction& v = value.value_->value;
   Integer rounded = divide_half_even(boost::multiprecision::abs(boost::multiprecision::numerator(v)),
                                      boost::multiprecision::denominator(v));
+  if (rounded == 0) return value.negative_ ? -Real(0) : Real(0);  // IEEE 754, 5.9: the sign stays
   if (value.negative_) rounded = -rounded;
   return Real(Rational{Fraction(rounded)});
 }

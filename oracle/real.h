@@ -62,7 +62,8 @@ class Real {
 /// format that has none is 0. e8m0 has neither sign nor zero: what is not positive is NaN, and what is smaller than
 /// 2^-127 is 2^-127. Every other rounding of this suite is defined by this one and by rne.
 Bits rn(Format format, const Real& value);
-/// To a whole number, half to even; infinities, zeros and NaN stay what they are.
+/// To a whole number, half to even; infinities, zeros and NaN stay what they are, and so does the sign of what rounds
+/// to zero.
 Real rne(const Real& value);
 
 /// The largest whole number that is not above the value; infinities, zeros and NaN stay what they are.
