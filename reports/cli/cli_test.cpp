@@ -39,7 +39,7 @@ class Cli : public ::testing::Test {
   Result assay(const std::string& arguments, const std::string& input = {}) {
     write("stdin", input);
     const std::string command =
-        fmt::format("cd '{}' && '{}' {} <stdin >stdout 2>stderr", folder_.string(), ASSAY_BINARY, arguments);
+        fmt::format("cd '{}' && {} {} <stdin >stdout 2>stderr", folder_.string(), ASSAY_COMMAND, arguments);
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read(folder_ / "stdout"), read(folder_ / "stderr")};
   }

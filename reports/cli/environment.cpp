@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <fstream>
+#include <optional>
 
 #include "properties/float_environment.h"
 #include "reports/cli/build_info.h"
@@ -12,8 +13,8 @@
 namespace assay::cli {
 namespace {
 
-// The value of the first line of a file that starts with `key`, up to the separator's other side.
-std::string value_in(const char* file, std::string_view key, char separator) {
+// What follows the separator in the first line of a file that starts with `key`.
+std::optional<std::string> find_value(const char* file, std::string_view key, char separator) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with(key)) continue;
@@ -23,7 +24,23 @@ std::string value_in(const char* file, std::string_view key, char separator) {
     const std::size_t last = line.find_last_not_of(" \t\"");
     if (first != std::string::npos && last >= first) return line.substr(first, last - first + 1);
   }
-  return "unknown";
+  return std::nullopt;
+}
+
+std::string value_in(const char* file, std::string_view key, char separator) {
+  return find_value(file, key, separator).value_or("unknown");
+}
+
+// /proc/cpuinfo is the kernel's: an emulator of user programs shows its host's, and "vendor_id" is a line of x86 only.
+std::string cpu_name() {
+  constexpr char kFile[] = "/proc/cpuinfo";
+  const std::string model = value_in(kFile, "model name", ':');
+#ifdef __aarch64__
+  if (find_value(kFile, "vendor_id", ':')) return fmt::format("aarch64, emulated on {}", model);
+  const auto implementer = find_value(kFile, "CPU implementer", ':'), part = find_value(kFile, "CPU part", ':');
+  if (model == "unknown" && implementer && part) return fmt::format("implementer {}, part {}", *implementer, *part);
+#endif
+  return model;
 }
 
 std::string system_name() {
@@ -41,7 +58,7 @@ Environment this_environment() {
   e.commit = kCommit;
   e.compiler = kCompiler;
   e.flags = kFlags;
-  e.cpu = value_in("/proc/cpuinfo", "model name", ':');
+  e.cpu = cpu_name();
   e.os = system_name();
   e.isas_compiled = compiled_isas();
   e.floating_point = float_environment_text();

@@ -241,17 +241,21 @@ quantizer::BitOrder to_order(Packing packing) {
   return packing == Packing::msb_first ? quantizer::BitOrder::msb_first : quantizer::BitOrder::lsb_first;
 }
 
-void add_packing(Target& target, quantizer::Isa isa) {
-  target.pack = [isa](const Request& request, const void* codes, void* packed) {
+void add_packing(Target& target, Place place) {
+  target.pack = [place](const Request& request, const void* codes, void* packed) {
     const Options& options = request.options;
-    return to_status(quantizer::pack(code_width(options), to_order(options.packing), codes,
-                                     element_count(request.shape), packed, isa));
+    return to_status(at(place, [&](const quantizer::Executor* executor) {
+      return quantizer::pack(code_width(options), to_order(options.packing), codes, element_count(request.shape),
+                             packed, place.isa, executor);
+    }));
   };
-  target.unpack = [isa](const Request& request, const void* packed, void* codes) {
+  target.unpack = [place](const Request& request, const void* packed, void* codes) {
     const Options& options = request.options;
     const bool is_signed = options.is_signed && !options.code_format;
-    return to_status(quantizer::unpack(code_width(options), is_signed, to_order(options.packing), packed,
-                                       element_count(request.shape), codes, isa));
+    return to_status(at(place, [&](const quantizer::Executor* executor) {
+      return quantizer::unpack(code_width(options), is_signed, to_order(options.packing), packed,
+                               element_count(request.shape), codes, place.isa, executor);
+    }));
   };
 }
 
@@ -265,14 +269,16 @@ std::vector<quantizer::Rescale> to_rescales(const Request& request, const Rescal
   return all;
 }
 
-void add_requantization(Target& target, quantizer::Isa isa) {
-  target.requantize = [isa](const Request& request, const std::int32_t* accumulators, const Rescale* rescales,
-                            void* codes) {
+void add_requantization(Target& target, Place place) {
+  target.requantize = [place](const Request& request, const std::int32_t* accumulators, const Rescale* rescales,
+                              void* codes) {
     const auto how = find(kRequantizations, request.scheme);
     if (!how) return Status::unsupported;
     const quantizer::RequantizeSpec spec{*how, request.options.bits, request.options.is_signed};
-    return to_status(quantizer::requantize(spec, to_layout(request), accumulators,
-                                           to_rescales(request, rescales).data(), codes, isa));
+    const std::vector<quantizer::Rescale> all = to_rescales(request, rescales);
+    return to_status(at(place, [&](const quantizer::Executor* executor) {
+      return quantizer::requantize(spec, to_layout(request), accumulators, all.data(), codes, place.isa, executor);
+    }));
   };
 }
 
@@ -284,8 +290,8 @@ Target at_place(Place place) {
   for (const auto& [name, scheme] : kSchemes) target.schemes.emplace_back(name);
   for (const auto& [name, how] : kRequantizations) target.schemes.emplace_back(name);
   add_quantization(target, place);
-  add_packing(target, place.isa);
-  add_requantization(target, place.isa);
+  add_packing(target, place);
+  add_requantization(target, place);
   return target;
 }
 

@@ -12,6 +12,7 @@ readonly plan=(
   "qparams scale_underflows_to_zero"
   "quantize multiplies_by_reciprocal"
   "dequantize subtracts_after_scaling"
+  "requantize requantizes_with_one_rounding"
   "round_trip never_uses_lowest_code"
   "blockwise reads_only_the_first_scale"
   "isa_agreement other_isa_rounds_half_away"

@@ -249,56 +249,5 @@ TEST(FloatCodes, SpecsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(status(integers), Status::bad_spec);
 }
 
-// ---------------------------------------------------------------------------------------------------- threads
-
-/// Runs tasks in reverse: whoever counts on their order fails.
-Executor backwards() {
-  Executor executor;
-  executor.run = [](void*, std::size_t tasks, void (*task)(void*, std::size_t), void* argument) {
-    for (std::size_t i = tasks; i-- > 0;) task(argument, i);
-  };
-  executor.least_elements = 1;
-  return executor;
-}
-
-TEST(Executors, ChangeNothing) {
-  std::mt19937_64 random(5);
-  const Executor executor = backwards();
-  const std::array layouts = {per_tensor(1000),          per_channel(5, 8, 25), per_block(10, 100, 32),
-                              per_tile(2, 10, 50, 3, 7), per_channel(1, 1, 1),  per_tensor(0)};
-  for (int i = 0; i < 60; ++i) {
-    const Layout& layout = layouts[static_cast<std::size_t>(i) % layouts.size()];
-    Spec spec = i % 2 == 0 ? Spec{} : spec_of(CodeFormat::e4m3fn);
-    const std::size_t n = element_count(layout), blocks = block_count(layout);
-    std::vector<float> x(n);
-    for (float& one : x) one = i % 5 == 0 ? any_float(random) : static_cast<float>(random() % 1000) - 500;
-    std::array<std::vector<float>, 2> scales, values;
-    std::array<std::vector<std::int32_t>, 2> zero_points;
-    std::array<std::vector<std::uint8_t>, 2> codes;
-    std::array<Counts, 2> counts;
-    for (std::size_t k = 0; k < 2; ++k) {
-      const Executor* const by = k == 0 ? nullptr : &executor;
-      scales[k].resize(blocks);
-      zero_points[k].resize(blocks);
-      codes[k].resize(n);
-      values[k].resize(n);
-      ASSERT_EQ(choose_qparams(spec, layout, x.data(), scales[k].data(), zero_points[k].data(), nullptr, {}, by),
-                Status::ok);
-      ASSERT_EQ(quantize(spec, layout, x.data(), scales[k].data(), zero_points[k].data(), codes[k].data(), &counts[k],
-                         {}, by),
-                Status::ok);
-      ASSERT_EQ(
-          dequantize(spec, layout, codes[k].data(), scales[k].data(), zero_points[k].data(), values[k].data(), {}, by),
-          Status::ok);
-    }
-    EXPECT_EQ(scales[0], scales[1]);
-    EXPECT_EQ(zero_points[0], zero_points[1]);
-    EXPECT_EQ(codes[0], codes[1]);
-    EXPECT_EQ(values[0], values[1]);
-    EXPECT_EQ(counts[0].saturated, counts[1].saturated);
-    EXPECT_EQ(counts[0].nan, counts[1].nan);
-  }
-}
-
 }  // namespace
 }  // namespace quantizer

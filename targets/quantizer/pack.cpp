@@ -2,9 +2,11 @@
 // other half, make of them 8 * bits bits at the bottom of the lane. The way back is the same in reverse.
 #include "pack.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "arguments.h"
+#include "shares.h"
 
 #define HWY_COMPILE_ALL_ATTAINABLE
 #undef HWY_TARGET_INCLUDE
@@ -232,39 +234,49 @@ std::size_t in_eights(int bits, BitOrder order, std::size_t n) {
 
 std::size_t packed_size(std::size_t n, int bits) { return (n * static_cast<std::size_t>(bits) + 7) / 8; }
 
-Status pack(int bits, BitOrder order, const void* codes, std::size_t n, void* packed, Isa isa) {
+Status pack(int bits, BitOrder order, const void* codes, std::size_t n, void* packed, Isa isa,
+            const Executor* executor) {
   if (const Status status = check(bits, n, isa); status != Status::ok) return status;
   if (const Status status = check_apart({bytes(codes, n)}, {bytes(packed, packed_size(n, bits))}); status != Status::ok)
     return status;
-  const auto* from = static_cast<const std::uint8_t*>(codes);
-  auto* to = static_cast<std::uint8_t*>(packed);
-  if (bits == 8) {
-    if (n != 0) std::memcpy(to, from, n);
-    return Status::ok;
-  }
-  const std::size_t eights = in_eights(bits, order, n);
-  HWY_DISPATCH_TABLE(pack_eights)[dispatch_index(isa)](bits, order == BitOrder::msb_first, from, eights, to);
-  BitWriter rest(to + packed_size(eights, bits), order);
-  for (std::size_t i = eights; i < n; ++i) rest.put(from[i], bits);
+  const auto kernel = HWY_DISPATCH_TABLE(pack_eights)[dispatch_index(isa)];
+  // A share begins at a multiple of 8 codes, which is a whole byte.
+  for_each_share(shares_of(n, kRun, n, executor), executor, [&](std::size_t, std::size_t begin, std::size_t end) {
+    const auto* const from = static_cast<const std::uint8_t*>(codes) + begin;
+    auto* const to = static_cast<std::uint8_t*>(packed) + packed_size(begin, bits);
+    if (bits == 8) {
+      std::copy(from, from + (end - begin), to);
+      return;
+    }
+    const std::size_t eights = in_eights(bits, order, end - begin);
+    kernel(bits, order == BitOrder::msb_first, from, eights, to);
+    BitWriter rest(to + packed_size(eights, bits), order);
+    for (std::size_t i = eights; i < end - begin; ++i) rest.put(from[i], bits);
+  });
   return Status::ok;
 }
 
-Status unpack(int bits, bool is_signed, BitOrder order, const void* packed, std::size_t n, void* codes, Isa isa) {
+Status unpack(int bits, bool is_signed, BitOrder order, const void* packed, std::size_t n, void* codes, Isa isa,
+              const Executor* executor) {
   if (const Status status = check(bits, n, isa); status != Status::ok) return status;
   if (const Status status = check_apart({bytes(packed, packed_size(n, bits))}, {bytes(codes, n)}); status != Status::ok)
     return status;
-  const auto* from = static_cast<const std::uint8_t*>(packed);
-  auto* to = static_cast<std::uint8_t*>(codes);
-  if (bits == 8) {
-    if (n != 0) std::memcpy(to, from, n);
-    return Status::ok;
-  }
-  const std::size_t eights = in_eights(bits, order, n);
-  HWY_DISPATCH_TABLE(unpack_eights)
-  [dispatch_index(isa)](bits, order == BitOrder::msb_first, from, is_signed, eights, to);
-  BitReader rest(from + packed_size(eights, bits), order);
+  const auto kernel = HWY_DISPATCH_TABLE(unpack_eights)[dispatch_index(isa)];
   const unsigned sign = is_signed ? 1u << (bits - 1) : 0u;
-  for (std::size_t i = eights; i < n; ++i) to[i] = static_cast<std::uint8_t>((rest.get(bits) ^ sign) - sign);
+  for_each_share(shares_of(n, kRun, n, executor), executor, [&](std::size_t, std::size_t begin, std::size_t end) {
+    const auto* const from = static_cast<const std::uint8_t*>(packed) + packed_size(begin, bits);
+    auto* const to = static_cast<std::uint8_t*>(codes) + begin;
+    if (bits == 8) {
+      std::copy(from, from + (end - begin), to);
+      return;
+    }
+    const std::size_t eights = in_eights(bits, order, end - begin);
+    kernel(bits, order == BitOrder::msb_first, from, is_signed, eights, to);
+    BitReader rest(from + packed_size(eights, bits), order);
+    for (std::size_t i = eights; i < end - begin; ++i) {
+      to[i] = static_cast<std::uint8_t>((rest.get(bits) ^ sign) - sign);
+    }
+  });
   return Status::ok;
 }
 

@@ -17,9 +17,11 @@ std::size_t packed_size(std::size_t n, int bits);
 
 /// codes: n bytes, of which the low `bits` (1..8) count, so that signed and unsigned codes and patterns are one.
 /// packed: packed_size(n, bits) bytes; unused bits of the last one become 0.
-Status pack(int bits, BitOrder order, const void* codes, std::size_t n, void* packed, Isa isa = {});
+Status pack(int bits, BitOrder order, const void* codes, std::size_t n, void* packed, Isa isa = {},
+            const Executor* executor = nullptr);
 
 /// codes: n bytes, extended from `bits` by sign if is_signed, else by zeros. Unused bits of the last byte are ignored.
-Status unpack(int bits, bool is_signed, BitOrder order, const void* packed, std::size_t n, void* codes, Isa isa = {});
+Status unpack(int bits, bool is_signed, BitOrder order, const void* packed, std::size_t n, void* codes, Isa isa = {},
+              const Executor* executor = nullptr);
 
 }  // namespace quantizer

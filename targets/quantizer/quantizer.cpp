@@ -9,6 +9,7 @@
 #include "float_codes.h"
 #include "kernels.h"
 #include "qparams.h"
+#include "shares.h"
 #include "walk.h"
 
 namespace quantizer {
@@ -248,46 +249,14 @@ void dequantize_panel(const Call& call, const void* codes, std::size_t first, st
   });
 }
 
-// ---------------------------------------------------------------------------------------------------- shares of the
-// work
+// ---------------------------------------------------------------------------------------------------- shares
 
-constexpr std::size_t kShares = 64;  ///< at most, of one call
-constexpr std::size_t kRun = 16;     ///< a share of consecutive elements is a multiple of it
-
-/// A call's work in equal consecutive shares.
-struct Shares {
-  std::size_t count, size, total;
-  std::size_t begin(std::size_t share) const { return share * size; }
-  std::size_t end(std::size_t share) const { return std::min(total, (share + 1) * size); }
-};
-
-Shares shares_of(std::size_t total, std::size_t multiple, std::size_t elements, const Executor* executor) {
-  if (executor == nullptr || total == 0) return {1, total, total};
-  const std::size_t least = std::max<std::size_t>(executor->least_elements, 1);
-  const std::size_t wanted = std::clamp<std::size_t>(elements / least, 1, kShares);
-  const std::size_t units = total / multiple + (total % multiple != 0 ? 1 : 0);
-  const std::size_t size = (units / wanted + (units % wanted != 0 ? 1 : 0)) * multiple;
-  return {total / size + (total % size != 0 ? 1 : 0), size, total};
-}
-
-/// Calls work(begin, end, counts) for every share, in the default floating-point environment of its thread, and adds up
-/// what they count.
+/// As for_each_share, with work(begin, end, counts); the sum of what is counted.
 template <class Work>
 Counts in_shares(const Shares& shares, const Executor* executor, Work work) {
   Counts counted[kShares] = {};
-  const auto task = [&](std::size_t share) {
-    const DefaultEnvironment environment;
-    work(shares.begin(share), shares.end(share), counted[share]);
-  };
-  if (executor == nullptr || shares.count < 2) {
-    for (std::size_t share = 0; share < shares.count; ++share) task(share);
-  } else {
-    using Task = decltype(task);
-    executor->run(
-        executor->context, shares.count,
-        [](void* argument, std::size_t i) { (*static_cast<const Task*>(argument))(i); },
-        const_cast<void*>(static_cast<const void*>(&task)));
-  }
+  for_each_share(shares, executor,
+                 [&](std::size_t share, std::size_t begin, std::size_t end) { work(begin, end, counted[share]); });
   Counts sum;
   for (std::size_t share = 0; share < shares.count; ++share) {
     sum.nan += counted[share].nan;

@@ -13,12 +13,11 @@
 // Float codes of format F (largest number Fmax, d = scale, times the scale of the tensor in nvfp4):
 //   step        amax/Fmax with amax = max(hi, -lo); nvfp4: amax/(Fmax * tensor scale)
 //   scale       as above, the next larger value if amax would lie more than half the last gap beyond Fmax * d
-//   mx          scale 2^e, e = floor(log2 amax) - log2 of F's largest power of two (floor); the same with ceil; with
-//   amax
-//               rounded to F's precision first (even); or the least e with 2^e >= amax/Fmax (rceil); within e8m0
-//   nvfp4       tensor scale R_f32(greatest magnitude of the tensor/(6 * 448)), made positive and finite in the same
-//   way code        R_F(x/d), at most Fmax; +-inf -> +-Fmax, NaN -> 0; zero keeps its sign value       F(code) * d, one
-//   rounding to O, at most O's largest finite value
+//   mx          scale 2^e within e8m0. floor: e = floor(log2 amax) - log2 of F's largest power of two; ceil: the same
+//               with ceil(log2 amax); even: floor, of amax rounded to F's precision; rceil: least e, 2^e >= amax/Fmax
+//   nvfp4       tensor scale R_f32(greatest magnitude of the tensor/(6 * 448)), made positive and finite like a scale
+//   code        R_F(x/d), at most Fmax; +-inf -> +-Fmax, NaN -> 0; zero keeps its sign
+//   value       F(code) * d, one rounding to O, at most O's largest finite value
 //
 // No call allocates, locks, throws or keeps state; all are thread-safe. Each call runs in the default floating-point
 // environment (round to nearest, subnormals kept) whatever the caller's is, and gives the caller's back unchanged.
@@ -64,8 +63,8 @@ struct Spec {
 
 /// How a contiguous row-major tensor is cut into blocks.
 /// Channels: x is [outer][channels][inner]; all elements of one channel form a block; `channels` scales, in order.
-///   per tensor: {1, 1, n}. Axis k of an n-d tensor: outer = product of the dimensions before k, inner = of those
-///   after.
+///   per tensor: {1, 1, n}. Axis k of an n-d tensor: outer is the product of the dimensions before k, inner of those
+///   after it.
 /// Rows: x is [rows][cols]; each row is cut into blocks of `block` elements, the last of a row may be shorter;
 ///   rows * ceil(cols/block) scales, in order.
 /// Tiles: x is [matrices][rows][cols]; each matrix is cut into tiles of block_rows x block elements, those at the right
@@ -87,8 +86,8 @@ std::size_t block_count(const Layout& layout);
 struct Counts {
   std::size_t nan = 0;
   std::size_t inf = 0;
-  std::size_t saturated =
-      0;  ///< finite, and more than scale/2 (float codes: half the last gap) outside what the codes reach
+  /// Finite, and more than scale/2 (float codes: half the last gap) outside what the codes reach.
+  std::size_t saturated = 0;
 };
 
 enum class Status : std::uint8_t {

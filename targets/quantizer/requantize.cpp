@@ -1,11 +1,12 @@
 // The loops are plain whole-number arithmetic, exact by itself: the compiler vectorizes them for each instruction set.
 #include "requantize.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "arguments.h"
-#include "environment.h"
+#include "shares.h"
 
 #define HWY_COMPILE_ALL_ATTAINABLE
 #undef HWY_TARGET_INCLUDE
@@ -181,7 +182,7 @@ Channel channel_of(const Rescale& r, Range codes) {
 }  // namespace
 
 Status requantize(const RequantizeSpec& spec, const Layout& layout, const std::int32_t* accumulators,
-                  const Rescale* rescales, void* codes, Isa isa) {
+                  const Rescale* rescales, void* codes, Isa isa, const Executor* executor) {
   if (const Status status = check(spec, layout, rescales, isa); status != Status::ok) return status;
   const std::size_t n = element_count(layout);
   if (const Status status = check_apart({array(accumulators, n), array(rescales, layout.channels)},
@@ -190,13 +191,14 @@ Status requantize(const RequantizeSpec& spec, const Layout& layout, const std::i
     return status;
   }
   const auto kernel = HWY_DISPATCH_TABLE(requantize_channel)[dispatch_index(isa)];
-  const DefaultEnvironment environment;
-  for (std::size_t outer = 0; outer < layout.outer; ++outer) {
-    for (std::size_t channel = 0; channel < layout.channels; ++channel) {
-      kernel(spec.requantization, accumulators, (outer * layout.channels + channel) * layout.inner, layout.inner,
-             channel_of(rescales[channel], codes_of(spec)), spec.bits, codes);
+  for_each_share(shares_of(n, kRun, n, executor), executor, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t at = begin; at < end;) {
+      const std::size_t run = std::min(layout.inner - at % layout.inner, end - at);
+      const Channel channel = channel_of(rescales[at / layout.inner % layout.channels], codes_of(spec));
+      kernel(spec.requantization, accumulators, at, run, channel, spec.bits, codes);
+      at += run;
     }
-  }
+  });
   return Status::ok;
 }
 

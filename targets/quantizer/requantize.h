@@ -39,6 +39,6 @@ struct Rescale {
 /// bad_spec: bits and sign that are no format of codes. bad_layout: rows or tiles. bad_multiplier: a multiplier,
 /// divisor, shift or scale outside its range. In all of these cases nothing was written.
 Status requantize(const RequantizeSpec& spec, const Layout& layout, const std::int32_t* accumulators,
-                  const Rescale* rescales, void* codes, Isa isa = {});
+                  const Rescale* rescales, void* codes, Isa isa = {}, const Executor* executor = nullptr);
 
 }  // namespace quantizer
