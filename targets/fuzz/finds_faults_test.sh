@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # The alarm must ring through libFuzzer itself: every fuzz target, from an empty corpus, finds a planted fault that it
 # can see, and finds nothing where nothing is planted. Builds the fuzz preset, as `./run fuzz` does.
+#   finds_faults_test.sh                            the test
+#   finds_faults_test.sh --every-fault [SECONDS]    a measurement: from the seeds, each target has SECONDS (default 2)
+#                                                   for each planted fault; a table of who found what, and how fast
 # Exit codes: 0 all found, 1 not, 77 skipped because no clang here has libFuzzer.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -89,6 +92,38 @@ must_find_in_printer() {
   fi
 }
 
+# One line a fault: how many of the targets found it, and the seconds of each, starting the program included.
+measure_every_fault() { # SECONDS
+  local seconds=$1 faults fault row name started spent found cells best slowest=0 slow=
+  mapfile -t faults < <(./run list faults --json | sed -nE 's/.*"name": ?"([a-z0-9_]+)".*/\1/p')
+  [ "${#faults[@]}" -gt 0 ] || { fail "assay lists no faults"; return 0; }
+  printf '%-36s %5s' fault found
+  for row in "${plan[@]}"; do printf ' %13s' "${row%% *}"; done
+  printf '\n'
+  for fault in "${faults[@]}"; do
+    found=0 cells= best=
+    for row in "${plan[@]}"; do
+      name=${row%% *} started=${EPOCHREALTIME/./}
+      if ASSAY_TARGET=fault:$fault fuzz "fuzz_$name" "$seconds" "corpus/seeds/$name"; then
+        cells+=$(printf ' %13s' -)
+        continue
+      fi
+      spent=$(((${EPOCHREALTIME/./} - started) / 1000))
+      if ! grep -q "^finding: fault:$fault/" "$work/fuzz_$name/log"; then
+        fail "fuzz_$name stopped under $fault for another reason: $(tail -n 1 "$work/fuzz_$name/log")"
+      fi
+      found=$((found + 1))
+      cells+=$(printf ' %9d.%03d' $((spent / 1000)) $((spent % 1000)))
+      if [ -z "$best" ] || [ "$spent" -lt "$best" ]; then best=$spent; fi
+    done
+    printf '%-36s %5d%s\n' "$fault" "$found" "$cells"
+    if [ "$found" -eq 0 ]; then fail "no target found $fault in $seconds s"; continue; fi
+    if [ "$best" -gt "$slowest" ]; then slowest=$best slow=$fault; fi
+  done
+  printf '%d faults, %d not found; the one that took its quickest target longest: %s, %d ms\n' "${#faults[@]}" "$failures" \
+    "$slow" "$slowest"
+}
+
 clang=$(find_clang) || {
   echo "SKIPPED: no clang with libFuzzer here (clang-19 and libclang-rt-19-dev have it)"
   exit "$skipped"
@@ -96,6 +131,11 @@ clang=$(find_clang) || {
 cmake --preset fuzz "-DCMAKE_CXX_COMPILER=$clang"
 cmake --build --preset fuzz --target fuzz_targets
 
+if [ "${1:-}" = --every-fault ]; then
+  measure_every_fault "${2:-2}"
+  [ "$failures" -eq 0 ]
+  exit
+fi
 for row in "${plan[@]}"; do
   read -r name fault <<<"$row"
   must_find "$name" "$fault"
